@@ -25,7 +25,8 @@ var ucxBond = check{
 		said := finding.OK("UCX does not use gga on %s", bonds)
 		has := version == "" || mechanism.Compare(version, "1.18") >= 0 // as far as is known
 		if has && frameworks.UCXSelects(f.Pod.Environment.Variables, ggaTransport) {
-			said = finding.Warn("UCXOnBond", "UCX %s may crash when it registers memory with %s, a bond of ports: its transport gga, of 1.18 and newer, cannot connect there", orUnknown(version), bonds).
+			said = finding.Warn("UCXOnBond", "UCX %s may crash when it registers memory with %s, a bond of "+
+				"ports: its transport gga, of 1.18 and newer, cannot connect there", orUnknown(version), bonds).
 				Do("set UCX_TLS=^gga in spec.containers[].env")
 		}
 		return said.Of(bonds).Saw(f.sawVariable(frameworks.UCXTransports)...)

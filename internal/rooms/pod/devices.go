@@ -17,13 +17,21 @@ import (
 const (
 	noDev = "there is no /dev here: only a container itself shows which of its device nodes it may use"
 
-	resourceGPU  = "request GPUs in the container's resources.limits (nvidia.com/gpu: 1, amd.com/gpu: 1), or by a claim (resources.claims)"
-	resourceNIC  = "request the NIC in the container's resources.limits, by the name that your device plugin gives it (rdma/hca: 1, nvidia.com/mlnxnics: 1), or by a claim (resources.claims)"
-	anotherOwner = "run as a user or group that the nodes belong to (securityContext.runAsUser, runAsGroup, supplementalGroups)"
-	notMounted   = "if the mode allows this user, the container was not given the device: request it in resources.limits rather than mounting /dev"
-	network      = "give the Pod a network with an RDMA device (annotation k8s.v1.cni.cncf.io/networks, with the CNI plugins sriov or host-device and rdma), or spec.hostNetwork: true"
-	repairLink   = "repair the link of these NICs (of a virtual function see also its link state: ip link set PF vf N state auto), or request others in the container's resources.limits"
-	together     = "request the NICs together with the GPUs, so that they are near (a claim with resource.kubernetes.io/pcieRoot, the kubelet's topologyManagerPolicy), or all of the node's in resources.limits"
+	resourceGPU = "request GPUs in the container's resources.limits (nvidia.com/gpu: 1, amd.com/gpu: 1), " +
+		"or by a claim (resources.claims)"
+	resourceNIC = "request the NIC in the container's resources.limits, by the name that your device " +
+		"plugin gives it (rdma/hca: 1, nvidia.com/mlnxnics: 1), or by a claim (resources.claims)"
+	anotherOwner = "run as a user or group that the nodes belong to (securityContext.runAsUser, runAsGroup, " +
+		"supplementalGroups)"
+	notMounted = "if the mode allows this user, the container was not given the device: request it in " +
+		"resources.limits rather than mounting /dev"
+	network = "give the Pod a network with an RDMA device (annotation k8s.v1.cni.cncf.io/networks, " +
+		"with the CNI plugins sriov or host-device and rdma), or spec.hostNetwork: true"
+	repairLink = "repair the link of these NICs (of a virtual function see also its link state: ip link " +
+		"set PF vf N state auto), or request others in the container's resources.limits"
+	together = "request the NICs together with the GPUs, so that they are near (a claim with " +
+		"resource.kubernetes.io/pcieRoot, the kubelet's topologyManagerPolicy), or all of the node's in " +
+		"resources.limits"
 )
 
 // gpuNodes: the GPUs that the container was given.
@@ -37,11 +45,16 @@ var gpuNodes = check{
 		case f.Pod.Visible.NoDev:
 			return finding.Unknown(noDev)
 		case f.Pod.NoGPU:
-			return finding.Fail("GPUNodeMissing", "none of the %s of this machine has its device node in /dev here", all).Do(resourceGPU).Saw(f.sawGPUNodes()...)
+			return finding.Fail("GPUNodeMissing", "none of the %s of this machine has its device node in "+
+				"/dev here", all).
+				Do(resourceGPU).Saw(f.sawGPUNodes()...)
 		case denied.Any():
-			return finding.Fail("DeviceNodeDenied", "this process may not read and write %s", denied).Of(denied).Do(anotherOwner, notMounted)
+			return finding.Fail("DeviceNodeDenied", "this process may not read and write %s", denied).
+				Of(denied).
+				Do(anotherOwner, notMounted)
 		case open.Any():
-			return finding.Unknown("whether this process may read and write %s cannot be determined", open).Of(open)
+			return finding.Unknown("whether this process may read and write %s cannot be determined", open).
+				Of(open)
 		}
 		return finding.OK("this container has %d of %s%s", f.Pod.GPUs, all, f.selectedGPUs())
 	},
@@ -102,7 +115,8 @@ var verbsNodes = check{
 			return finding.Unknown(noDev)
 		}
 		if devices := f.elsewhere(); devices.Any() {
-			return finding.Fail("RDMADeviceElsewhere", "no RDMA device is in this container's network namespace, in which the node has %s", devices).Of(devices).Do(network)
+			return finding.Fail("RDMADeviceElsewhere", "no RDMA device is in this container's network "+
+				"namespace, in which the node has %s", devices).Of(devices).Do(network)
 		}
 		if len(f.Pod.Map.NICs) == 0 {
 			if said := f.whyNoNIC(); said.Found() {
@@ -110,7 +124,9 @@ var verbsNodes = check{
 			}
 		}
 		if gpus := f.nearNotHere(); gpus.Any() && !f.Pod.NoGPU {
-			return finding.Warn("NearNICNotHere", "this container cannot use the nearest NICs of its GPUs: %s", gpus).Of(gpus).Do(together)
+			return finding.Warn("NearNICNotHere", "this container cannot use the nearest NICs of its GPUs: "+
+				"%s", gpus).
+				Of(gpus).Do(together)
 		}
 		if open := f.verbsNodesThat(tristate.Unknown, true); open.Any() {
 			return finding.Unknown("whether this process may use %s cannot be determined", open).Of(open)
@@ -129,13 +145,18 @@ func (f *judged) whyNoNIC() finding.Said {
 	denied, missing := f.verbsNodesThat(tristate.False, true), f.verbsNodesThat(tristate.False, false)
 	switch {
 	case unread.Any():
-		return finding.Unknown("the ports of the only NICs for this container cannot be read: %s", unread).Of(unread)
+		return finding.Unknown("the ports of the only NICs for this container cannot be read: %s", unread).
+			Of(unread)
 	case idle.Any() && f.ActivePort() != tristate.False:
-		return finding.Fail("PortDown", "the NICs for this container have no ACTIVE port: %s", idle).Of(idle).Do(repairLink)
+		return finding.Fail("PortDown", "the NICs for this container have no ACTIVE port: %s", idle).Of(idle).
+			Do(repairLink)
 	case denied.Any():
-		return finding.Fail("DeviceNodeDenied", "this process may not read and write %s", denied).Of(denied).Do(anotherOwner, notMounted)
+		return finding.Fail("DeviceNodeDenied", "this process may not read and write %s", denied).Of(denied).
+			Do(anotherOwner, notMounted)
 	case missing.Any():
-		return finding.Fail("VerbsNodeMissing", "no usable NIC has its device node here; missing are %s", missing).Of(missing).Do(resourceNIC)
+		return finding.Fail("VerbsNodeMissing", "no usable NIC has its device node here; missing are "+
+			"%s", missing).
+			Of(missing).Do(resourceNIC)
 	}
 	return finding.Said{}
 }
@@ -206,7 +227,8 @@ func (f *judged) sawNode(path string, there tristate.State) string {
 	if there != tristate.True {
 		return finding.SawFile(path, there)
 	}
-	return finding.Saw(path, finding.Choose(f.Pod.Usable[path], "readable and writable", "not readable and writable", ""))
+	return finding.Saw(path, finding.Choose(f.Pod.Usable[path], "readable and writable", "not readable and "+
+		"writable", ""))
 }
 
 // nearest are the NICs of this network namespace that are near some GPU in question, and their
@@ -226,7 +248,8 @@ func (f *judged) nearNotHere() (gpus finding.Subjects) {
 		if c.NIC == nil || near.NIC == nil || c.Level == topology.Unknown || near.Level == topology.Unknown || near.Level >= c.Level {
 			continue
 		}
-		gpus.Add(fmt.Sprintf("%v has %s at %v, and of those here %s at %v", c.GPU.Address, near.NIC.RDMA, near.Level, c.NIC.RDMA, c.Level))
+		gpus.Add(fmt.Sprintf("%v has %s at %v, and of those here %s at "+
+			"%v", c.GPU.Address, near.NIC.RDMA, near.Level, c.NIC.RDMA, c.Level))
 		if node := f.Pod.Visible.RDMANode(near.NIC.RDMA); node != "" {
 			gpus.Evidence = append(gpus.Evidence, f.sawNode(node, f.Pod.Visible.NodeVisible(near.NIC.RDMA)))
 		}

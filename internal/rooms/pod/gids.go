@@ -52,22 +52,28 @@ func (f *judged) wrongGIDs() finding.Said {
 	case empty.Any():
 		return finding.Fail("NoRoCEGID", "no GID here: %s", empty).Of(empty).Do(ownNetwork)
 	case elsewhere.Any():
-		return finding.Fail("GIDElsewhere", "the routable RoCE v2 GIDs belong to another network namespace, and MOFED refuses connections with them: %s", elsewhere).
+		return finding.Fail("GIDElsewhere", "the routable RoCE v2 GIDs belong to another network namespace, "+
+			"and MOFED refuses connections with them: %s", elsewhere).
 			Of(elsewhere).Do(ownNetwork)
 	case local.Any():
-		return finding.Warn("LinkLocalGID", "no RoCE v2 GID with a routable address, so that only nodes of the same layer 2 network can be reached, if any: %s", local).
+		return finding.Warn("LinkLocalGID", "no RoCE v2 GID with a routable address, so that only nodes of "+
+			"the same layer 2 network can be reached, if any: %s", local).
 			Of(local).Do(ownNetwork)
 	case onlyIPv6.Any() && f.wantsIPv4():
-		return finding.Warn("IPv6OnlyGID", "the routable RoCE v2 GIDs have IPv6 addresses alone, and NCCL and NVSHMEM choose among those of IPv4: %s", onlyIPv6).
-			Of(onlyIPv6).Do("set NCCL_IB_ADDR_FAMILY=AF_INET6 and NVSHMEM_IB_ADDR_FAMILY=AF_INET6 in spec.containers[].env")
+		return finding.Warn("IPv6OnlyGID", "the routable RoCE v2 GIDs have IPv6 addresses alone, and NCCL "+
+			"and NVSHMEM choose among those of IPv4: %s", onlyIPv6).
+			Of(onlyIPv6).Do("set NCCL_IB_ADDR_FAMILY=AF_INET6 and NVSHMEM_IB_ADDR_FAMILY=AF_INET6 in " +
+			"spec.containers[].env")
 	case choices.Any():
-		return finding.Warn("GIDIndexWrong", "variables lead to an entry that is not one of RoCE v2 with a routable address: %s", choices).
+		return finding.Warn("GIDIndexWrong", "variables lead to an entry that is not one of RoCE v2 with a "+
+			"routable address: %s", choices).
 			Of(choices).Do("remove or correct these variables in spec.containers[].env")
 	}
 	return finding.Said{}
 }
 
-const ownNetwork = "give the Pod a network device of this NIC with an IP address (annotation k8s.v1.cni.cncf.io/networks, resources.limits of the SR-IOV or macvlan network), or spec.hostNetwork: true"
+const ownNetwork = "give the Pod a network device of this NIC with an IP address (annotation " +
+	"k8s.v1.cni.cncf.io/networks, resources.limits of the SR-IOV or macvlan network), or spec.hostNetwork: true"
 
 // rocePorts are the ports of the NICs that the GPUs in question should use: those that the
 // container can use, or where it can use none, of its network namespace. Other NICs may be
@@ -101,7 +107,10 @@ func sawGIDs(p *rdma.GIDTable) string {
 	if len(p.GIDs) == 0 && !p.Unread {
 		return finding.Saw(p.File(), "empty")
 	}
-	entries := finding.Map(p.GIDs, func(g rdma.GID) string { return fmt.Sprintf("%d %s %s", g.Index, g.Type, gidKind(g)) })
+	entries := finding.Map(p.GIDs, func(g rdma.GID) string {
+		return fmt.Sprintf("%d %s "+
+			"%s", g.Index, g.Type, gidKind(g))
+	})
 	return finding.Saw(p.File(), strings.Join(entries, ", "))
 }
 
@@ -165,7 +174,8 @@ func (f *judged) badChoices() (bad finding.Subjects) {
 			} else if g != nil {
 				what = g.Type + " " + gidKind(*g)
 			}
-			bad.Add(fmt.Sprintf("%s on %s: %s takes the entry %d (%s)", strings.Join(wish.Given, " "), portName(p), chooser, index, what),
+			bad.Add(fmt.Sprintf("%s on %s: %s takes the entry %d "+
+				"(%s)", strings.Join(wish.Given, " "), portName(p), chooser, index, what),
 				append(slices.Clone(wish.Given), sawGIDs(p))...)
 		}
 	}
@@ -203,9 +213,12 @@ var gidIndex = check{
 		given := len(frameworks.GIDIndexes(f.Pod.Environment.Variables)) > 0
 		switch {
 		case none.Any():
-			return finding.Fail("GIDIndexWrong", "no GID has this index: %s", none).Of(none).Do(f.gidIndexFix()...)
+			return finding.Fail("GIDIndexWrong", "no GID has this index: %s", none).Of(none).
+				Do(f.gidIndexFix()...)
 		case wrong.Any():
-			return finding.Warn("GIDIndexWrong", "this index is not one of RoCE v2 with a routable address: %s", wrong).Of(wrong).Do(f.gidIndexFix()...)
+			return finding.Warn("GIDIndexWrong", "this index is not one of RoCE v2 with a routable address: "+
+				"%s", wrong).
+				Of(wrong).Do(f.gidIndexFix()...)
 		case given && len(f.rocePorts()) > 0 && f.tablesRead():
 			return finding.OK("RoCE v2 with a routable address on all ports")
 		}

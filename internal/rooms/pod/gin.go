@@ -35,11 +35,15 @@ var ncclGIN = check{
 			return said
 		}
 		if f.olderKernel() {
-			return finding.Warn("GINImpossible", "GDAKI needs nvidia-peermem, or DMA-BUF with Linux 6.1 or newer: this kernel is %s, with DMA-BUF alone", f.Platform.Kernel).
-				Do("load nvidia-peermem on the node, or use a newer kernel there", "or "+byProxy).Saw(f.sawGIN()...).Saw(finding.Saw(platform.ReleaseFile, f.Platform.Kernel))
+			return finding.Warn("GINImpossible", "GDAKI needs nvidia-peermem, or DMA-BUF with Linux 6.1 or "+
+				"newer: this kernel is %s, with DMA-BUF alone", f.Platform.Kernel).
+				Do("load nvidia-peermem on the node, or use a newer kernel there", "or "+byProxy).
+				Saw(f.sawGIN()...).
+				Saw(finding.Saw(platform.ReleaseFile, f.Platform.Kernel))
 		}
 		if fused := f.fusedNICs(); fused.Any() {
-			return finding.Warn("GINFusedNICs", "GIN does not support NICs that NCCL fuses, the ports of one card, unless NCCL_IB_MERGE_NICS=0: %s", fused).
+			return finding.Warn("GINFusedNICs", "GIN does not support NICs that NCCL fuses, the ports of "+
+				"one card, unless NCCL_IB_MERGE_NICS=0: %s", fused).
 				Of(fused).Do("set NCCL_IB_MERGE_NICS=0 in spec.containers[].env")
 		}
 		return finding.OK("nothing that can be seen keeps NCCL's GIN from starting")
@@ -53,18 +57,26 @@ func (f *judged) noGIN() finding.Said {
 	variables, old := f.ginVariables(), f.ginTooOld()
 	switch {
 	case variables.Any():
-		return finding.Fail("GINImpossible", "NCCL's GIN is asked for, and does not start because of %s", variables).Of(variables).Do(correctVariable)
+		return finding.Fail("GINImpossible", "NCCL's GIN is asked for, and does not start because of "+
+			"%s", variables).
+			Of(variables).Do(correctVariable)
 	case f.ginOf(ginGDAKI) && !f.allOf(func(n *family.NIC) bool { return n.IBGDA }):
 		names := finding.Map(f.familiesInQuestion(), func(n *family.NIC) string { return n.Name })
-		return finding.Fail("GINImpossible", "NCCL has GIN of type GDAKI for mlx5 NICs alone; there are %s", strings.Join(names, ", ")).Do(byProxy).Saw(f.sawGIN()...)
+		return finding.Fail("GINImpossible", "NCCL has GIN of type GDAKI for mlx5 NICs alone; there are "+
+			"%s", strings.Join(names, ", ")).Do(byProxy).Saw(f.sawGIN()...)
 	case old.Any():
-		return finding.Fail("GINImpossible", "NCCL's GIN needs newer libraries than the image has: %s", old).Of(old).Do("use an image with these versions, or newer ones")
+		return finding.Fail("GINImpossible", "NCCL's GIN needs newer libraries than the image has: %s", old).
+			Of(old).
+			Do("use an image with these versions, or newer ones")
 	case f.allOf(onlyByPlugin) && f.gdrCopy() == tristate.False:
-		return finding.Fail("GINImpossible", "GIN over EFA needs GDRCopy, whose device node "+platform.GDRCopyNode+" cannot be used here").
-			Do("load gdrdrv 2.5 or newer on the node (GPU Operator: gdrcopy.enabled=true) and give the container its node (NVIDIA_GDRCOPY=enabled in spec.containers[].env)").
+		return finding.Fail("GINImpossible", "GIN over EFA needs GDRCopy, whose device node "+
+			""+platform.GDRCopyNode+" cannot be used here").
+			Do("load gdrdrv 2.5 or newer on the node (GPU Operator: gdrcopy.enabled=true) and give the " +
+				"container its node (NVIDIA_GDRCOPY=enabled in spec.containers[].env)").
 			Saw(f.sawGIN()...).Saw(f.sawGDRCopy())
 	case f.otherMachine():
-		return finding.Fail("GINImpossible", "a machine of type %s has no EFA-GDA (NCCL_GIN_TYPE="+ginEFAGDA+")", f.Matrix.Machine.Product.Value).
+		return finding.Fail("GINImpossible", "a machine of type %s has no EFA-GDA "+
+			"(NCCL_GIN_TYPE="+ginEFAGDA+")", f.Matrix.Machine.Product.Value).
 			Do("use "+f.NIC.NCCLPlugin.GPUStarts.Instead, "or "+byProxy).Saw(findings.SawMachine(f.Node)...)
 	}
 	return finding.Said{}

@@ -39,15 +39,22 @@ var ibgda = check{
 		case maps == tristate.True:
 			return finding.OK("GPUs may ring the doorbells of NICs").Saw(f.sawParams()...)
 		case maps == tristate.Unknown:
-			return finding.Unknown("whether GPUs may ring the doorbells of NICs cannot be determined").Saw(f.sawParams()...)
+			return finding.Unknown("whether GPUs may ring the doorbells of NICs cannot be determined").
+				Saw(f.sawParams()...)
 		case f.Kmod.Advice.GDRCopy == tristate.False:
-			return finding.Warn("IBGDAOptions", "PeerMappingOverride is not set and gdrdrv is not loaded, so that GPUs cannot write to the doorbells of NICs; NVSHMEM before 3.4.5 does not start IBGDA, and newer ones are slower").
-				Do(`set options nvidia NVreg_RegistryDwords="PeerMappingOverride=1;" in /etc/modprobe.d of the node (GPU Operator: driver.kernelModuleConfig) and load the driver again`).
+			return finding.Warn("IBGDAOptions", "PeerMappingOverride is not set and gdrdrv is not loaded, "+
+				"so that GPUs cannot write to the doorbells of NICs; NVSHMEM before 3.4.5 does not start "+
+				"IBGDA, and newer ones are slower").
+				Do(`set options nvidia NVreg_RegistryDwords="PeerMappingOverride=1;" in /etc/modprobe.d of the ` +
+					"node (GPU Operator: driver.kernelModuleConfig) and load the driver again").
 				Do("or load gdrdrv of GDRCopy (GPU Operator: gdrcopy.enabled=true)").
-				Saw(f.sawIBGDA()...).Saw(f.sawParams()...).Saw(finding.Map(f.Kmod.Files[kmod.FactGDRCopy], finding.SawMissing)...)
+				Saw(f.sawIBGDA()...).Saw(f.sawParams()...).
+				Saw(finding.Map(f.Kmod.Files[kmod.FactGDRCopy], finding.SawMissing)...)
 		}
-		return finding.Warn("IBGDAByCPU", "GPUs may not ring the doorbells of NICs here, so that the CPU does, which is slower; NVSHMEM before 3.4.5 needs GDRCopy for that (%s)", f.gdrCopyHere()).
-			Do("see IBGDAOptions for the node", "or SYS_ADMIN in securityContext.capabilities.add of a container that runs as root").
+		return finding.Warn("IBGDAByCPU", "GPUs may not ring the doorbells of NICs here, so that the CPU "+
+			"does, which is slower; NVSHMEM before 3.4.5 needs GDRCopy for that (%s)", f.gdrCopyHere()).
+			Do("see IBGDAOptions for the node", "or SYS_ADMIN in securityContext.capabilities.add of a "+
+				"container that runs as root").
 			Saw(f.sawIBGDA()...).Saw(f.sawParams()...).Saw(f.sawGDRCopy())
 	},
 }
@@ -61,17 +68,22 @@ func (f *judged) noIBGDA() finding.Said {
 	var said finding.Said
 	switch {
 	case len(nics) > 0 && !slices.ContainsFunc(nics, ofMLX5):
-		said = finding.Fail("IBGDAImpossible", "IBGDA is asked for, and NVSHMEM has it for mlx5 NICs alone; there are %s", there).
+		said = finding.Fail("IBGDAImpossible", "IBGDA is asked for, and NVSHMEM has it for mlx5 NICs alone; "+
+			"there are %s", there).
 			Do("remove NVSHMEM_IB_ENABLE_IBGDA from spec.containers[].env, or use a node with ConnectX NICs")
 	case len(nics) > 0 && !slices.ContainsFunc(nics, named):
-		said = finding.Fail("IBGDAImpossible", "NVSHMEM has IBGDA for NICs whose name contains %s alone; there are %s", f.hcaPrefix(), there).
+		said = finding.Fail("IBGDAImpossible", "NVSHMEM has IBGDA for NICs whose name contains %s alone; "+
+			"there are %s", f.hcaPrefix(), there).
 			Do("NVSHMEM_HCA_PREFIX=" + letters(nics[0].RDMA) + " in spec.containers[].env")
 	case !slices.Contains([]string{"", "auto", "gpu", "cpu", "cpu_host_memory"}, f.handler()):
-		said = finding.Fail("IBGDAImpossible", "IBGDA does not start, because NVSHMEM_IBGDA_NIC_HANDLER is none of auto, gpu, cpu and cpu_host_memory").
+		said = finding.Fail("IBGDAImpossible", "IBGDA does not start, because NVSHMEM_IBGDA_NIC_HANDLER is "+
+			"none of auto, gpu, cpu and cpu_host_memory").
 			Do("remove NVSHMEM_IBGDA_NIC_HANDLER from spec.containers[].env")
 	case f.byGDRCopy() && f.gdrCopy() == tristate.False:
-		return finding.Fail("IBGDAImpossible", "NVSHMEM_IBGDA_NIC_HANDLER=cpu needs GDRCopy, whose device node "+platform.GDRCopyNode+" cannot be used here").
-			Do("load gdrdrv on the node (GPU Operator: gdrcopy.enabled=true) and give the container its node (NVIDIA_GDRCOPY=enabled in spec.containers[].env)").
+		return finding.Fail("IBGDAImpossible", "NVSHMEM_IBGDA_NIC_HANDLER=cpu needs GDRCopy, whose device "+
+			"node "+platform.GDRCopyNode+" cannot be used here").
+			Do("load gdrdrv on the node (GPU Operator: gdrcopy.enabled=true) and give the container its " +
+				"node (NVIDIA_GDRCOPY=enabled in spec.containers[].env)").
 			Do("or NVSHMEM_IBGDA_NIC_HANDLER=auto").Saw(f.sawIBGDA()...).Saw(f.sawGDRCopy())
 	default:
 		return finding.Said{}
@@ -107,7 +119,8 @@ func (f *judged) familyOf(nic *assign.NIC) *family.NIC { return f.PCI.Find(nic.A
 func (f *judged) gdrCopy() tristate.State { return f.Pod.usable(platform.GDRCopyNode, f.Pod.GDRCopy) }
 
 func (f *judged) gdrCopyHere() string {
-	return finding.Choose(f.gdrCopy(), platform.GDRCopyNode+" is here", platform.GDRCopyNode+" cannot be used here", "not known: "+platform.GDRCopyNode)
+	return finding.Choose(f.gdrCopy(), platform.GDRCopyNode+" is here", platform.GDRCopyNode+" cannot be "+
+		"used here", "not known: "+platform.GDRCopyNode)
 }
 
 func (f *judged) sawGDRCopy() string { return f.sawNode(platform.GDRCopyNode, f.Pod.GDRCopy) }

@@ -11,7 +11,8 @@ import (
 const (
 	enomem     = "programs cannot register more memory with NICs (ENOMEM)"
 	addIPCLock = "add IPC_LOCK to securityContext.capabilities.add of a container that runs as root"
-	raiseLimit = "raise the limit of the container runtime on the node (LimitMEMLOCK=infinity in a drop-in of its systemd unit, then restart it)"
+	raiseLimit = "raise the limit of the container runtime on the node (LimitMEMLOCK=infinity in a drop-in " +
+		"of its systemd unit, then restart it)"
 )
 
 // lowLimit is the limit that the kernel and systemd give where nobody has set one, in bytes
@@ -38,7 +39,8 @@ var lockedMemory = check{
 		case lifted == tristate.True:
 			return finding.OK("CAP_IPC_LOCK lifts the limit").Saw(sawCapabilities(p))
 		case p.Locked == nil || lifted == tristate.Unknown:
-			return finding.Unknown("how much memory this process may lock cannot be determined: it is known only in the container itself")
+			return finding.Unknown("how much memory this process may lock cannot be determined: it is known " +
+				"only in the container itself")
 		}
 		return limited(p)
 	},
@@ -47,19 +49,27 @@ var lockedMemory = check{
 // limited says what a process cannot do that has a limit.
 func limited(p *platform.Process) finding.Said {
 	limit := limitText(p.Locked.Bytes)
-	seen := []string{finding.Saw(platform.LimitsFile, fmt.Sprintf("Max locked memory %d bytes", p.Locked.Bytes)), sawCapabilities(p)}
+	seen := []string{finding.Saw(platform.LimitsFile, fmt.Sprintf("Max locked memory %d "+
+		"bytes", p.Locked.Bytes)), sawCapabilities(p)}
 	switch {
 	case p.Locked.Bytes > lowLimit:
-		return finding.Warn("LockedMemoryLow", "at most %s, beyond which registering memory fails", limit).Do(addIPCLock, "for any user "+raiseLimit).Saw(seen...)
+		return finding.Warn("LockedMemoryLow", "at most %s, beyond which registering memory fails", limit).
+			Do(addIPCLock, "for any user "+raiseLimit).Saw(seen...)
 	case inOwnUsers(p):
-		return finding.Fail("IPCLockIneffective", "at most %s; IPC_LOCK was added, but has no effect in a user namespace: "+enomem, limit).
+		return finding.Fail("IPCLockIneffective", "at most %s; IPC_LOCK was added, but has no effect in a "+
+			"user namespace: "+enomem, limit).
 			Do("spec.hostUsers: true with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit).
 			Saw(seen...).Saw(finding.Saw(platform.UIDMapFile, "not the machine's own"))
 	case onlyBounding(p):
-		return finding.Fail("IPCLockIneffective", "at most %s; IPC_LOCK was added, but has no effect for a user other than root (it is in the bounding set alone): "+enomem, limit).
-			Do("securityContext.runAsUser: 0 with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit).Saw(seen...)
+		return finding.Fail("IPCLockIneffective", "at most %s; IPC_LOCK was added, but has no effect for a "+
+			"user other than root (it is in the bounding set alone): "+enomem, limit).
+			Do("securityContext.runAsUser: 0 with IPC_LOCK in securityContext.capabilities.add", "or "+
+				""+raiseLimit).
+			Saw(seen...)
 	}
-	return finding.Fail("LockedMemoryLow", "at most %s: "+enomem, limit).Do(addIPCLock, "for any user "+raiseLimit).Saw(seen...)
+	return finding.Fail("LockedMemoryLow", "at most %s: "+enomem, limit).
+		Do(addIPCLock, "for any user "+raiseLimit).
+		Saw(seen...)
 }
 
 // capable reports whether the process has a capability in the machine's own user namespace.
@@ -92,5 +102,6 @@ func limitText(n uint64) string {
 }
 
 func sawCapabilities(p *platform.Process) string {
-	return finding.Saw(platform.StatusFile, fmt.Sprintf("Uid %d, CapEff %016x, CapBnd %016x", p.User, p.Capabilities.Effective, p.Capabilities.Bounding))
+	return finding.Saw(platform.StatusFile, fmt.Sprintf("Uid %d, CapEff %016x, CapBnd "+
+		"%016x", p.User, p.Capabilities.Effective, p.Capabilities.Bounding))
 }

@@ -83,7 +83,8 @@ func inRange(of *netip.Prefix, g rdma.GID) bool {
 	return of.IsValid() && netip.PrefixFrom(of.Addr(), of.Bits()).Masked() == netip.PrefixFrom(address, of.Bits()).Masked()
 }
 
-const dropIndex = "remove the variable from spec.containers[].env: NCCL 2.21 or newer, NVSHMEM and UCX choose an entry of each port themselves"
+const dropIndex = "remove the variable from spec.containers[].env: NCCL 2.21 or newer, NVSHMEM and UCX " +
+	"choose an entry of each port themselves"
 
 // gidIndexFix is what to do about an index that is wrong. To remove it does not help where NCCL or
 // NVSHMEM would choose an entry that is no better: on ports with IPv6 addresses alone both stay at
@@ -102,7 +103,8 @@ func (f *judged) gidIndexFix() []string {
 			all, or = append(all, fmt.Sprintf("set %s=%d", v.Name, index)), "or "
 		}
 		if wish.IPv6 = true; f.choiceUsable(wish) {
-			all = append(all, fmt.Sprintf("%sset %s_IB_ADDR_FAMILY=AF_INET6 and remove %s: without the family, %s would take an entry that is not routable", or, chooser, v.Name, chooser))
+			all = append(all, fmt.Sprintf("%sset %s_IB_ADDR_FAMILY=AF_INET6 and remove %s: without the "+
+				"family, %s would take an entry that is not routable", or, chooser, v.Name, chooser))
 		}
 	}
 	if len(all) == 0 {

@@ -23,15 +23,22 @@ var ncclPlugin = check{
 		needs := lacking(i.Fabric)
 		switch {
 		case i.Plugin == nil:
-			return finding.Fail("NoNCCLPlugin", "NCCL uses %s NICs by the plugin %s alone, and the loader finds no libnccl-net.so: NCCL uses TCP", nics, plugin).
-				Do("install " + plugin + " in the image, and name its directory in LD_LIBRARY_PATH or /etc/ld.so.conf.d").Saw(finding.Saw(i.Loader, "no libnccl-net.so"))
+			return finding.Fail("NoNCCLPlugin", "NCCL uses %s NICs by the plugin %s alone, and the loader "+
+				"finds no libnccl-net.so: NCCL uses TCP", nics, plugin).
+				Do("install " + plugin + " in the image, and name its directory in LD_LIBRARY_PATH or " +
+					"/etc/ld.so.conf.d").
+				Saw(finding.Saw(i.Loader, "no libnccl-net.so"))
 		case i.Fabric == nil:
-			return finding.Fail("NoNCCLPlugin", "the plugin %s needs libfabric, and the loader finds no "+image.Libfabric+": NCCL uses TCP", plugin).
-				Do("install libfabric in the image (libfabric-aws of the EFA installer), and name its directory in LD_LIBRARY_PATH or /etc/ld.so.conf.d").
+			return finding.Fail("NoNCCLPlugin", "the plugin %s needs libfabric, and the loader finds no "+
+				""+image.Libfabric+": NCCL uses TCP", plugin).
+				Do("install libfabric in the image (libfabric-aws of the EFA installer), and name its " +
+					"directory in LD_LIBRARY_PATH or /etc/ld.so.conf.d").
 				Saw(finding.Saw(i.Plugin.Path, "no "+image.Libfabric))
 		case needs.Any():
-			return finding.Fail("LibraryRefused", "the loader refuses libfabric: it needs %s, which the image lacks", needs).Of(needs).
-				Do("install in the image what libfabric needs (librdmacm1 of Debian and Ubuntu, librdmacm of RHEL, and their like)")
+			return finding.Fail("LibraryRefused", "the loader refuses libfabric: it needs %s, which the "+
+				"image lacks", needs).Of(needs).
+				Do("install in the image what libfabric needs (librdmacm1 of Debian and Ubuntu, librdmacm " +
+					"of RHEL, and their like)")
 		}
 		return finding.OK("NCCL uses %s NICs by %s", nics, i.Plugin.Path)
 	},
@@ -58,8 +65,10 @@ var allocator = check{
 		if !variables.Any() {
 			return finding.Said{}
 		}
-		return finding.Warn("ExpandableSegments", `programs that register PyTorch's own memory with NICs (NIXL, Mooncake, DeepEP, UCCL) may fail with "Bad address", or be slow, because of %s`, variables).
-			Of(variables).Do("remove expandable_segments from the variable in spec.containers[].env", "NCCL alone does not need that")
+		return finding.Warn("ExpandableSegments", `programs that register PyTorch's own memory with NICs (NIXL, `+
+			`Mooncake, DeepEP, UCCL) may fail with "Bad address", or be slow, because of %s`, variables).
+			Of(variables).Do("remove expandable_segments from the variable in spec.containers[].env", "NCCL "+
+			"alone does not need that")
 	},
 }
 

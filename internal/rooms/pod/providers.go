@@ -28,11 +28,15 @@ var verbsProvider = check{
 		abi, direct, right := f.otherABI(), f.noDataDirect(), f.providersThat(providerText)
 		switch {
 		case abi.Any():
-			return finding.Fail("ProviderKernelABI", "the provider in the image does not support the interface of the node's driver, so that programs see no NIC: %s", abi).Of(abi).
-				Do("install in the image " + f.NIC.Help.Library + " of the driver's release if the driver is the vendor's own (explain VerbsABIMismatch), else rdma-core's provider")
+			return finding.Fail("ProviderKernelABI", "the provider in the image does not support the "+
+				"interface of the node's driver, so that programs see no NIC: %s", abi).Of(abi).
+				Do("install in the image " + f.NIC.Help.Library + " of the driver's release if the driver " +
+					"is the vendor's own (explain VerbsABIMismatch), else rdma-core's provider")
 		case direct.Any():
-			return finding.Warn("NoDataDirect", "NCCL and UCX do not use the data-direct functions of these NICs: the provider has no %s", direct).Of(direct).
-				Do("use an image with rdma-core 54 or newer (Debian 13), or with the libraries of MOFED / DOCA-OFED 24.10 or newer")
+			return finding.Warn("NoDataDirect", "NCCL and UCX do not use the data-direct functions of these "+
+				"NICs: the provider has no %s", direct).Of(direct).
+				Do("use an image with rdma-core 54 or newer (Debian 13), or with the libraries of MOFED / " +
+					"DOCA-OFED 24.10 or newer")
 		case right.Any():
 			return finding.OK("libibverbs finds the provider of these NICs: %s", right).Of(right)
 		}
@@ -50,14 +54,19 @@ func (f *judged) wrongProvider() finding.Said {
 	case unread.Any():
 		return finding.Unknown("the provider, or the list of drivers, cannot be read: %s", unread).Of(unread)
 	case missing.Any():
-		return finding.Fail("NoVerbsProvider", "libibverbs %s finds no provider for these NICs, so that programs see none: %s", release, missing).Of(missing).Do(f.providerPackage()...)
+		return finding.Fail("NoVerbsProvider", "libibverbs %s finds no provider for these NICs, so that "+
+			"programs see none: %s", release, missing).Of(missing).Do(f.providerPackage()...)
 	case other.Any():
-		return finding.Fail("ProviderMismatch", "libibverbs %s does not open a provider of another private interface: %s", release, other).Of(other).Do(oneRelease)
+		return finding.Fail("ProviderMismatch", "libibverbs %s does not open a provider of another private "+
+			"interface: %s", release, other).Of(other).Do(oneRelease)
 	case refused.Any():
-		return finding.Fail("ProviderMismatch", "the loader refuses the provider, because the image lacks what it needs: %s", refused).Of(refused).Do(oneRelease)
+		return finding.Fail("ProviderMismatch", "the loader refuses the provider, because the image lacks "+
+			"what it needs: %s", refused).Of(refused).Do(oneRelease)
 	case unlisted.Any():
-		return finding.Fail("ProviderNotListed", "the provider is here, and no file in %s names it, so that libibverbs does not load it: %s", i.ConfigDir, unlisted).Of(unlisted).
-			Do("install the whole package of the provider in the image, or add a file " + i.ConfigDir + "/NAME.driver with the line: driver NAME")
+		return finding.Fail("ProviderNotListed", "the provider is here, and no file in %s names it, so that "+
+			"libibverbs does not load it: %s", i.ConfigDir, unlisted).Of(unlisted).
+			Do("install the whole package of the provider in the image, or add a file " +
+				"" + i.ConfigDir + "/NAME.driver with the line: driver NAME")
 	}
 	return finding.Said{}
 }
@@ -155,10 +164,12 @@ func (f *judged) providerPackage() []string {
 	var news []string
 	for _, of := range f.familiesInQuestion() {
 		if since := of.Provider.Since; since != "" {
-			news = append(news, fmt.Sprintf("%s needs rdma-core %s or newer, or %s", of.Name, since, of.Help.Library))
+			news = append(news, fmt.Sprintf("%s needs rdma-core %s or newer, or "+
+				"%s", of.Name, since, of.Help.Library))
 		}
 	}
-	fix := "install in the image ibverbs-providers (Debian, Ubuntu) or libibverbs (RHEL) of libibverbs' own release"
+	fix := "install in the image ibverbs-providers (Debian, Ubuntu) or libibverbs (RHEL) of libibverbs' own " +
+		"release"
 	return append([]string{fix}, news...)
 }
 
@@ -170,7 +181,8 @@ func (f *judged) otherABI() (nics finding.Subjects) {
 		if !read || p.ABI == nil || p.ABI.Has(abi.Version) {
 			continue
 		}
-		nics.Add(fmt.Sprintf("%s has ABI %d, and lib%s supports %d to %d", nic.RDMA, abi.Version, p.Name, p.ABI.Min, p.ABI.Max),
+		nics.Add(fmt.Sprintf("%s has ABI %d, and lib%s supports %d to "+
+			"%d", nic.RDMA, abi.Version, p.Name, p.ABI.Min, p.ABI.Max),
 			finding.Saw(abi.File, fmt.Sprint(abi.Version)), f.sawProvider(p))
 	}
 	return nics

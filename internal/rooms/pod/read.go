@@ -52,7 +52,8 @@ func Read(ctx context.Context, root *host.FS, here assign.Here, q Question) (c *
 		ctx, cancel := context.WithTimeout(ctx, imageTimeout)
 		defer cancel()
 		var err error
-		libraries, err = read(ctx, "libraries of the image", func() (*image.Image, error) { return image.Read(q.Image, q.Variables), nil })
+		libraries, err = read(ctx, "libraries of the "+
+			"image", func() (*image.Image, error) { return image.Read(q.Image, q.Variables), nil })
 		if problems, unread = with(problems, err), err != nil; libraries != nil {
 			problems = append(problems, libraries.Problems...)
 		}

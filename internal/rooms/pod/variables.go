@@ -14,7 +14,8 @@ import (
 
 const (
 	correctVariable = "remove or correct the variable in spec.containers[].env (or envFrom)"
-	fromEnv         = "set it from gdr-features env in an initContainer, or remove it from spec.containers[].env"
+	fromEnv         = "set it from gdr-features env in an initContainer, or remove it from " +
+		"spec.containers[].env"
 )
 
 // switchedOff: variables of NCCL, UCX and NVSHMEM that keep them from using GPUDirect RDMA.
@@ -22,7 +23,8 @@ var switchedOff = check{
 	Name: "gpudirect-variables", Codes: []finding.Code{"GPUDirectOff"},
 	Judge: func(f *judged) finding.Said {
 		if whole := f.effects(true); whole.Any() {
-			return finding.Fail("GPUDirectOff", "GPUDirect RDMA is not used because of %s", whole).Of(whole).Do(correctVariable)
+			return finding.Fail("GPUDirectOff", "GPUDirect RDMA is not used because of %s", whole).Of(whole).
+				Do(correctVariable)
 		}
 		if some := f.effects(false); some.Any() {
 			return finding.Warn("GPUDirectOff", "%s", some).Of(some).Do(correctVariable)

@@ -25,11 +25,14 @@ var frameworkWays = check{
 		without, open, sharing := f.frameworksThat(tristate.False), f.frameworksThat(tristate.Unknown), f.frameworksThat(tristate.True)
 		switch {
 		case without.Any() && !sharing.Any():
-			return finding.Fail("NoCommonWay", "%s; this node has %s", without, node).Of(without).Do(f.commonWay()...)
+			return finding.Fail("NoCommonWay", "%s; this node has %s", without, node).Of(without).
+				Do(f.commonWay()...)
 		case without.Any():
-			return finding.Warn("NoCommonWay", "%s; this node has %s", without, node).Of(without).Do(f.commonWay()...)
+			return finding.Warn("NoCommonWay", "%s; this node has %s", without, node).Of(without).
+				Do(f.commonWay()...)
 		case open.Any() && f.Pod.For != "":
-			return finding.Unknown("whether it can use %s of this node is not known: %s", node, open).Of(open).Do(f.enabling(tristate.Unknown)...)
+			return finding.Unknown("whether it can use %s of this node is not known: %s", node, open).Of(open).
+				Do(f.enabling(tristate.Unknown)...)
 		case sharing.Any():
 			return finding.OK("%s; this node has %s", sharing, node).Of(sharing)
 		}
@@ -147,7 +150,8 @@ func (f *judged) frameworkText(p, through image.Package) string {
 	if len(rows) != 1 {
 		return name
 	}
-	return fmt.Sprintf("%s registers GPU memory by %s", name, waysText(rows[0].Ways(f.Pod.Environment.Variables)))
+	return fmt.Sprintf("%s registers GPU memory by "+
+		"%s", name, waysText(rows[0].Ways(f.Pod.Environment.Variables)))
 }
 
 func sawFramework(p image.Package) []string {
