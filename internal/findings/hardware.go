@@ -237,8 +237,8 @@ var gpuDriver = Check{
 
 func judgeGPUDriver(f *judged) finding.Said {
 	driver, driven := f.GPU.Driver, f.GPUDriven()
-	if apart := apart(f, verdict.GPUDriverNotLoaded, driven, "a GPU that "+driver+" drives"); apart.Found() {
-		return apart.Saw(gpuDrivers(f)...).Do("bind such a GPU to "+driver+", which must not exclude it", orMoveOther)
+	if lack := apart(f, verdict.GPUDriverNotLoaded, driven, "a GPU that "+driver+" drives"); lack.Found() {
+		return lack.Saw(gpuDrivers(f)...).Do("bind such a GPU to "+driver+", which must not exclude it", orMoveOther)
 	}
 	excluded, perhaps := f.excluded(tristate.True), perhapsExcluded(f)
 	switch {
@@ -312,8 +312,8 @@ var nicDriver = Check{
 
 func judgeNICDriver(f *judged) finding.Said {
 	driver, driven := f.NIC.Drivers[0], f.NICDriven()
-	if apart := apart(f, verdict.NICDriverNotLoaded, driven, "a NIC that is bound to "+driver); apart.Found() {
-		return apart.Saw(nicDrivers(f)...).Do("bind such a NIC to "+driver, orMoveOther)
+	if lack := apart(f, verdict.NICDriverNotLoaded, driven, "a NIC that is bound to "+driver); lack.Found() {
+		return lack.Saw(nicDrivers(f)...).Do("bind such a NIC to "+driver, orMoveOther)
 	}
 	switch unbound := unboundNICs(f); {
 	case driven == tristate.True && unbound.Any():
@@ -339,8 +339,8 @@ var rdmaDevice = Check{
 
 func judgeRDMADevice(f *judged) finding.Said {
 	has := f.RDMADevice()
-	if apart := apart(f, verdict.NoRDMADevice, has, "an RDMA device"); apart.Found() {
-		return apart.Saw(withoutRDMA(f)...).Do(loadRDMA(f)...).Do(orMoveOther)
+	if lack := apart(f, verdict.NoRDMADevice, has, "an RDMA device"); lack.Found() {
+		return lack.Saw(withoutRDMA(f)...).Do(loadRDMA(f)...).Do(orMoveOther)
 	}
 	switch without := nicsWithoutRDMA(f); {
 	case has == tristate.True && without.Any():

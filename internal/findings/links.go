@@ -22,11 +22,11 @@ var link = Check{
 
 func judgeLinks(f *judged) finding.Said {
 	if slow := degraded(f); slow.Any() {
-		degraded := finding.Warn("LinkDegraded", "%s", slow).Of(slow)
+		warning := finding.Warn("LinkDegraded", "%s", slow).Of(slow)
 		if guest(f) {
-			return degraded.Do("look on the hypervisor, which shows the real link: there, "+reseat, coldBoot)
+			return warning.Do("look on the hypervisor, which shows the real link: there, "+reseat, coldBoot)
 		}
-		return degraded.Do(reseat, coldBoot)
+		return warning.Do(reseat, coldBoot)
 	}
 	if links := len(f.links()); links > 0 {
 		return finding.OK("%s of GPUs and NICs at full width, NICs at full speed", show.Count(links, "PCIe link"))

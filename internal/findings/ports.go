@@ -23,9 +23,9 @@ var port = Check{
 
 func judgePorts(f *judged) finding.Said {
 	active, idle := f.ActivePort(), idlePorts(f)
-	if apart := apart(f, verdict.NoActivePort, active, "an ACTIVE port"); apart.Found() {
-		apart.Detail = activePorts(f) + ", but " + apart.Detail
-		return apart.Saw(idle.Evidence...).Do(portFixes(f)...).Do(orMoveOther)
+	if lack := apart(f, verdict.NoActivePort, active, "an ACTIVE port"); lack.Found() {
+		lack.Detail = activePorts(f) + ", but " + lack.Detail
+		return lack.Saw(idle.Evidence...).Do(portFixes(f)...).Do(orMoveOther)
 	}
 	perhapsApart := f.apartPairs(tristate.Unknown, verdict.NoActivePort)
 	switch {
