@@ -1,10 +1,12 @@
 package findings
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
 
+	"gdr-features/internal/finding"
 	"gdr-features/internal/version"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
@@ -32,63 +34,61 @@ func unlistedClient(f *judged) bool {
 		interfaceFor(f) == tristate.True && f.Kmod.Symbols[f.GPU.Client.Symbol].Found == tristate.True
 }
 
-// notRegistered are the reasons why a GPU driver that can be a client itself is not registered.
-var notRegistered = []row{
-	{
-		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *judged) bool {
-			return interfaceFor(f) == tristate.True && f.Kmod.Symbols[f.GPU.Client.Symbol].Found == tristate.True
-		},
-		text:     "{gpuDriver} is not registered, though the RDMA stack has the interface for it: the RDMA drivers were loaded after it, or the kernel does not let it look for the interface",
-		fix:      do("if dmesg says {refused}, {rebuildDriver}, or use DMA-BUF (see dmabuf)", "else {register}"),
-		evidence: sawRegistering,
-	},
-	{
-		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *judged) bool { return interfaceFor(f) == tristate.True },
-		text: "{gpuDriver} is not registered, though the RDMA stack has the interface for it",
-		fix:  do("{install}", "then {register}"), evidence: sawRegistering,
-	},
-	{
-		status: Fail, reason: verdict.NoPeerMemoryPath, when: func(f *judged) bool { return interfaceFor(f) == tristate.False },
-		text: "{gpuDriver} is not registered: the RDMA stack has no interface for it (" + peerSymbol + ")",
-		fix:  do("use DMA-BUF (see dmabuf)", "or install {peerStack}, then {install}"), evidence: sawInterface,
-	},
-	{
-		status: Fail, reason: verdict.NoPeerMemoryPath,
-		text: "{gpuDriver} is not registered; whether the RDMA stack has an interface for it cannot be read",
-		fix:  do("{install}", "then {register}"), evidence: sawInterface,
-	},
+// notRegistered says why a GPU driver that can be a client itself is not registered.
+func notRegistered(f *judged) finding.Said {
+	driver, help := f.GPU.Driver, &f.GPU.Help
+	switch running := interfaceFor(f); {
+	case running == tristate.True && f.Kmod.Symbols[f.GPU.Client.Symbol].Found == tristate.True:
+		return finding.Unmet(verdict.PeermemNotLoaded, "%s is not registered, though the RDMA stack has the "+
+			"interface for it: "+
+			"the RDMA drivers were loaded after it, or the kernel does not let it look for the interface", driver).
+			Saw(sawRegistering(f)...).Do("if "+refusedDriver(f), "else "+help.Register)
+	case running == tristate.True:
+		return finding.Unmet(verdict.PeermemNotLoaded, "%s is not registered, though the RDMA stack has the "+
+			"interface for it", driver).
+			Saw(sawRegistering(f)...).Do(help.Install, "then "+help.Register)
+	case running == tristate.False:
+		return finding.Unmet(verdict.NoPeerMemoryPath, "%s is not registered: the RDMA stack has no interface for "+
+			"it ("+peerSymbol+")", driver).
+			Saw(sawInterface(f)...).
+			Do("use DMA-BUF (see dmabuf)", "or install "+f.NIC.Help.PeerStack+", then "+help.Install)
+	}
+	return finding.Unmet(verdict.NoPeerMemoryPath, "%s is not registered; whether the RDMA stack has an "+
+		"interface for it cannot be read", driver).
+		Saw(sawInterface(f)...).Do(help.Install, "then "+help.Register)
+}
+
+// refusedDriver is what to do where the kernel refused what the driver needs.
+func refusedDriver(f *judged) string {
+	return fmt.Sprintf("dmesg says %q, %s, or use DMA-BUF (see dmabuf)", f.GPU.Help.Refused, f.GPU.Help.Rebuild)
 }
 
 func sawRegistering(f *judged) []string {
 	return append(sawInterface(f), f.sawSymbol(f.GPU.Client.Symbol)...)
 }
 
-// nobodysPeer are the reasons why a NIC's driver names no GPU whose memory it reaches.
-var nobodysPeer = []row{
-	{
-		status: Fail, when: func(f *judged) bool { return f.NICDriven() == tristate.False },
-		text: "no NIC is bound to {nicDriver}, so nothing says which GPUs' memory it reaches", fix: do("see nic-driver"),
-		evidence: nicDrivers,
-	},
-	{
-		status: Fail, code: "EFAPeermemMissing", when: func(f *judged) bool { return f.Client().File == "" },
-		text:     "the kernel's own {module} reaches GPU memory by DMA-BUF alone",
-		fix:      do("see dmabuf", "or install {peerStack}"),
-		evidence: sawNoPeerFile,
-	},
-	{
-		status: Fail, code: "EFAPeermemMissing", when: func(f *judged) bool { return f.GPU.OpenFrom != 0 && gpuDriverState(f).Open == tristate.False },
-		text: "{module} reaches no GPU memory ({peerFile}): newer kernels keep the functions of proprietary kernel modules from it",
-		fix:  do("install the open kernel modules of the GPU driver, then modprobe {bridge} (package {package})"),
-	},
-	{
-		status: Fail, code: "EFAPeermemMissing",
-		text: "{module} reaches no GPU memory ({peerFile}): if the GPU driver is loaded after {module}, nothing loads {bridge}",
-		fix:  do("modprobe {bridge} (package {package}), and for the next boot /etc/modules-load.d"),
-	},
+// nobodysPeer says why a NIC's driver names no GPU whose memory it reaches.
+func nobodysPeer(f *judged) finding.Said {
+	module, bridge := f.NIC.Module, "modprobe "+f.NIC.PeerMemory.Bridge+" (package "+f.NIC.PeerMemory.Package+")"
+	switch {
+	case f.NICDriven() == tristate.False:
+		return finding.Fail("", "no NIC is bound to %s, so nothing says which GPUs' memory it reaches",
+			f.NIC.Drivers[0]).
+			Saw(nicDrivers(f)...).Do("see nic-driver")
+	case f.Client().File == "":
+		return finding.Fail("EFAPeermemMissing", "the kernel's own %s reaches GPU memory by DMA-BUF alone", module).
+			Saw(sawNoPeerFile(f)...).
+			Do(seeDMABuf, "or install "+f.NIC.Help.PeerStack)
+	case f.GPU.OpenFrom != 0 && gpuDriverState(f).Open == tristate.False:
+		return finding.Fail("EFAPeermemMissing", "%s reaches no GPU memory (%s): newer kernels keep the functions "+
+			"of proprietary kernel modules from it", module, peerFile(f)).
+			Do("install the open kernel modules of the GPU driver, then " + bridge)
+	}
+	return finding.Fail("EFAPeermemMissing", "%s reaches no GPU memory (%s): if the GPU driver is loaded after "+
+		"%s, nothing loads %s",
+		module, peerFile(f), module, f.NIC.PeerMemory.Bridge).
+		Do(bridge + ", and for the next boot /etc/modules-load.d")
 }
-
-func bridge(f *judged) string { return f.NIC.PeerMemory.Bridge }
 
 // peerFile is what the file of the driver says: "p2p is empty".
 func peerFile(f *judged) string {
@@ -104,53 +104,46 @@ func sawNoPeerFile(f *judged) []string {
 	var all []string
 	for _, file := range f.Client().Files {
 		if slices.ContainsFunc(f.NIC.PeerMemory.Files, func(p family.PeerFile) bool { return path.Base(file) == p.Name }) {
-			all = append(all, sawFile(file, tristate.False))
+			all = append(all, finding.SawFile(file, tristate.False))
 		}
 	}
 	return all[:min(len(all), 2)]
 }
 
-// notHeld are the reasons why a client does not serve NICs whose vendor has an interface of
-// its own.
-var notHeld = []row{
-	{
-		status: Fail, when: func(f *judged) bool { return vendorsModuleRuns(f) && clientLive(f) },
-		text: "{client} is loaded, but does not serve {module}: both must be holders of {interface}",
-		fix:  do("rebuild the GPU driver's kernel modules against {interface}, and use {module} of the same release", "then reload {module} and {peermem}"),
-	},
-	{
-		status: Fail, when: vendorsModuleRuns,
-		text: "not loaded, though {interface} has the interface for it",
-		fix:  do("modprobe {peermem}", "if that says Invalid argument, rebuild the GPU driver's kernel modules against {interface}"),
-	},
-	{
-		status: Fail, when: clientLive,
-		text: "{client} is loaded, but does not serve {module}, because {interface} is not loaded",
-		fix:  do("install {package} and load it before {module}", "then rebuild the GPU driver's kernel modules", "{orDMABuf}"),
-	},
-	{
-		status: Fail, text: "not loaded, and neither is {interface}, which gives GPU memory to {module}",
-		fix: do("install {package} and load it before {module}", "then modprobe {peermem}", "{orDMABuf}"),
-	},
+// notHeld says why a client does not serve NICs whose vendor has an interface of its own.
+func notHeld(f *judged) finding.Said {
+	client, module, vendors := firstModule(f), f.NIC.Module, f.NIC.PeerMemory.Module
+	live := clientState(f) == kmod.Live
+	installFirst := "install " + f.NIC.PeerMemory.Package + " and load it before " + module
+	switch runs := vendorsModuleRuns(f); {
+	case runs && live:
+		return finding.Fail("", "%s is loaded, but does not serve %s: both must be holders of %s", client, module,
+			vendors).
+			Do("rebuild the GPU driver's kernel modules against "+vendors+", and use "+module+" of the same release",
+				"then reload "+module+" and "+peermemName(f))
+	case runs:
+		return finding.Fail("", "not loaded, though %s has the interface for it", vendors).
+			Do("modprobe "+peermemName(f), "if that says Invalid argument, rebuild the GPU driver's kernel modules "+
+				"against "+vendors)
+	case live:
+		return finding.Fail("", "%s is loaded, but does not serve %s, because %s is not loaded", client, module,
+			vendors).
+			Do(installFirst, "then rebuild the GPU driver's kernel modules", orDMABuf(f))
+	}
+	return finding.Fail("", "not loaded, and neither is %s, which gives GPU memory to %s", vendors, module).
+		Do(installFirst, "then modprobe "+peermemName(f), orDMABuf(f))
 }
 
 func vendorsModuleRuns(f *judged) bool {
 	return f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner == f.NIC.PeerMemory.Module
 }
-func clientLive(f *judged) bool { return clientState(f) == kmod.Live }
-
 func sawHolders(f *judged) []string {
 	seen := sawInterface(f)
 	if !vendorsModuleRuns(f) {
-		seen = append(seen, saw(kmod.HoldersDir(f.NIC.PeerMemory.Module), "absent"))
+		seen = append(seen, finding.Saw(kmod.HoldersDir(f.NIC.PeerMemory.Module), "absent"))
 	}
 	return seen
 }
-
-// noInterface: the NIC's driver supports no client.
-var noInterface = []row{{
-	status: Fail, text: "{module} supports no peer memory client: DMA-BUF is the only way", fix: do("see dmabuf"), evidence: sawInterface,
-}}
 
 // Releases of the NIC's driver.
 
@@ -188,7 +181,8 @@ func provenFrom(f *judged) string {
 }
 
 func sawReleases(f *judged) []string {
-	return slices.Concat([]string{saw(kmod.AttributeFile(f.NIC.Module, "version"), f.advised().NICVersions[f.NIC.Name])}, f.saw(kmod.FactDriver, gpuDriverState(f).Version))
+	return slices.Concat([]string{finding.Saw(kmod.AttributeFile(f.NIC.Module, "version"),
+		f.advised().NICVersions[f.NIC.Name])}, f.saw(kmod.FactDriver, gpuDriverState(f).Version))
 }
 
 // older reports whether a release, such as "2.17.2g", is before another; false if it cannot be

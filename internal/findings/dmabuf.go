@@ -1,111 +1,178 @@
 package findings
 
 import (
-	"slices"
 	"strings"
 
+	"gdr-features/internal/finding"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/source/verbs"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
 
-var dmabuf = check{name: "dmabuf", facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols}, tail: "{asked}", evidence: sawAnswers, rows: slices.Concat([]row{
-	{
-		status: Warn, code: "EFADMABufOff", when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True && f.Verdict.Peermem == tristate.False }, which: withoutDMABufInPlugin,
-		text: "DMA-BUF is available and the only way here, but aws-ofi-nccl 1.13.2 to 1.19.1 does not use it on this generation of EFA",
-		fix:  do("use aws-ofi-nccl 1.19.2 or newer, also in containers", "or install {peerStack}, then modprobe {bridge}"),
-	}, {
-		status: OK, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True && f.DevicesSay() == tristate.True },
-		text: "the GPU driver {exports}, and {nic} can register DMA-BUF (only a transfer proves more)",
-	}, {
-		status: OK, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True },
-		text: "{gpuSide} and {nic} show everything that DMA-BUF needs (inferred; only a transfer proves it)",
+var dmabuf = Check{
+	Name: "dmabuf", Facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols},
+	Codes: []Code{
+		"EFADMABufOff", finding.Unreadable, "ConfidentialGuest", "VirtualGPU", "GPUPassthrough", "GPUDriverNotLoaded", "PreTuring", "ClosedDriver",
+		"DriverRefusesPlace", "KernelOptionMissing", "NoMLX5Device", "DMABufRefused", "NoDMABuf",
 	},
-}, dmabufRows, []row{
-	{
-		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool {
-			return f.Verdict.DMABuf == tristate.Unknown && firstOf(f, tristate.Unknown) == verdict.KernelOption
-		},
-		text:     "whether {gpuDriver} exports DMA-BUF to NICs depends on the kernel's configuration, which cannot be read in full",
-		fix:      do("mount the host's /boot, which has config-RELEASE, or enable CONFIG_IKCONFIG_PROC, which provides /proc/config.gz"),
-		evidence: unreadNeeds,
-	}, {
-		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.Unknown },
-		text:     "the kernel's symbols or the type of the GPU driver's kernel modules cannot be read",
-		fix:      do("run it where /proc/kallsyms and /proc/driver/nvidia are visible: on the host, or in a container whose runtime hides neither"),
-		evidence: unreadNeeds,
+	Judge: func(f *judged) finding.Said {
+		said := judgeDMABuf(f)
+		if said.Found() && len(f.Asked) > 0 {
+			said = said.And("; asked: " + devicesSaid(f)).SawFirst(sawAnswers(f))
+		}
+		return said
 	},
-}, lackRows())}
-
-// lacks are what DMA-BUF needs and this machine may lack. Their order does not
-// matter: the verdict gives the order of the needs.
-var lacks = []struct {
-	need verdict.Need
-	row
-}{
-	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUPassthrough), when: func(f *judged) bool { return f.AllPassthrough() == tristate.True }, text: noDriver, fix: seeDriver, evidence: sawGPUDriver}},
-	{verdict.GPUDriverLoaded, row{code: Code(verdict.GPUDriverNotLoaded), text: noDriver, fix: seeDriver, evidence: sawGPUDriver}},
-	{verdict.GPUBound, row{code: Code(verdict.GPUPassthrough), when: func(f *judged) bool { return f.AllPassthrough() == tristate.True }, text: notBound, fix: seeDriver, evidence: gpuDrivers}},
-	{verdict.GPUBound, row{code: Code(verdict.GPUDriverNotLoaded), which: excluded(tristate.True), text: excludes, fix: seeDriver}},
-	{verdict.GPUBound, row{code: Code(verdict.GPUDriverNotLoaded), text: notBound, fix: seeDriver, evidence: gpuDrivers}},
-	{verdict.TuringGPU, row{
-		code: "PreTuring", text: "no eligible GPU that the driver drives is of the Turing generation or newer",
-		fix: do("use {peermem}: DMA-BUF needs Turing or newer"), evidence: gpuIDs,
-	}},
-	{verdict.OpenModules, row{
-		code: "ClosedDriver", text: "the GPU driver has proprietary kernel modules",
-		fix: do("install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer"), evidence: func(f *judged) []string {
-			return f.saw(kmod.FactDriver, strings.TrimSpace(gpuDriverState(f).Version+" "+moduleType(f)))
-		},
-	}},
-	{verdict.OwnMemory, noPlace},
-	{verdict.PCIeMapping, unmapped},
-	{verdict.KernelOption, row{
-		code: "KernelOptionMissing", text: "the kernel was built without CONFIG_{missingOption}, which {gpuDriver} needs to export DMA-BUF to NICs",
-		fix: do("use a kernel that has CONFIG_{missingOption}=y"), evidence: sawOptions,
-	}},
-	{verdict.NICDevice, row{
-		code: "NoMLX5Device", when: func(f *judged) bool { return f.NIC.DMABuf != "" && f.RDMADevice() == tristate.False },
-		text: "no eligible NIC has an RDMA device whose driver registers DMA-BUF", fix: do("see rdma-device"), evidence: nicDrivers,
-	}},
-	{verdict.NICDevice, row{
-		code: "NoMLX5Device", text: "no eligible NIC has an RDMA device whose driver registers DMA-BUF",
-		fix: do("DMA-BUF needs {nicProduct}"), evidence: nicDrivers,
-	}},
-	{verdict.DevicesAccept, row{
-		code: "DMABufRefused", text: "the RDMA devices cannot register DMA-BUF",
-		fix: do("{newerStack}, with CONFIG_INFINIBAND_ON_DEMAND_PAGING"),
-	}},
-	{verdict.CoreSymbol, row{
-		code: "NoDMABuf", text: "the RDMA core has no DMA-BUF (" + kmod.UmemDMABuf + ")",
-		fix: do("{newerStack}"), evidence: func(f *judged) []string { return f.sawSymbol(kmod.UmemDMABuf) },
-	}},
-	{verdict.DriverSymbol, row{
-		code: "NoDMABuf", text: "{module} has no DMA-BUF ({dmabufSymbol})",
-		fix: do("{newerStack}, with {module} loaded"), evidence: func(f *judged) []string { return f.sawSymbol(f.NIC.DMABuf) },
-	}},
 }
 
-const (
-	noDriver = "no GPU driver is loaded"
-	excludes = "the {vendor} driver excludes these GPUs, and drives no other eligible one: {about}"
-	notBound = "no eligible GPU is bound to the {vendor} driver"
-)
-
-var seeDriver = do("see gpu-driver")
-
-// lackRows makes two rows of each: one that holds where its need is the first that
-// is not met, and one before it where peermem makes DMA-BUF unnecessary.
-func lackRows() []row {
-	var rows []row
-	for _, l := range lacks {
-		r := given(failed(l.row), func(f *judged) bool { return firstOf(f, tristate.False) == l.need })
-		served := row{status: OK, when: func(f *judged) bool { return r.when(f) && f.Verdict.Peermem == tristate.True }, which: l.which, text: l.text + "; not needed: peermem is available"}
-		rows = append(rows, served, r)
+func judgeDMABuf(f *judged) finding.Said {
+	off := withoutDMABufInPlugin(f)
+	switch has := f.Verdict.DMABuf; {
+	case has == tristate.Unknown:
+		return unknownDMABuf(f)
+	case has == tristate.False:
+		return noDMABuf(f)
+	case f.Verdict.Peermem == tristate.False && off.Any():
+		return finding.Warn("EFADMABufOff", "DMA-BUF is available and the only way here, but aws-ofi-nccl 1.13.2 "+
+			"to 1.19.1 does not use it on this generation of EFA").
+			Of(off).
+			Do("use aws-ofi-nccl 1.19.2 or newer, also in containers", "or install "+f.NIC.Help.PeerStack+", then "+
+				"modprobe "+f.NIC.PeerMemory.Bridge)
+	case f.DevicesSay() == tristate.True:
+		return finding.OK("the GPU driver %s, and %s can register DMA-BUF (only a transfer proves more)",
+			exports(f), f.NIC.Name)
 	}
-	return rows
+	return finding.OK("%s and %s show everything that DMA-BUF needs (inferred; only a transfer proves it)",
+		gpuSide(f), f.NIC.Name)
+}
+
+// unknownDMABuf says what would tell, of the first need that is unknown.
+func unknownDMABuf(f *judged) finding.Said {
+	need := firstOf(f, tristate.Unknown)
+	var said finding.Said
+	switch need {
+	case verdict.GPUBound:
+		said = perhapsExcluded(f)
+	case verdict.OwnMemory:
+		said = perhapsWithheld(f)
+	case verdict.PCIeMapping:
+		said = perhapsUnmapped(f)
+	case verdict.PeerToPeer:
+		said = finding.Unread("whether the kernel lets %s export DMA-BUF to NICs below other root ports depends "+
+			"on the CPU, and nothing here says so", f.GPU.Driver).
+			Saw(finding.Saw(platform.CPUFile, "")).
+			Do("put a NIC below the GPU's PCIe switch; peermem does not depend on it")
+	case verdict.KernelOption:
+		said = finding.Unread("whether %s exports DMA-BUF to NICs depends on the kernel's configuration, which "+
+			"cannot be read in full", f.GPU.Driver).
+			Saw(unreadNeeds(f)...).
+			Do("mount the host's /boot, which has config-RELEASE, or enable CONFIG_IKCONFIG_PROC, which provides " +
+				"/proc/config.gz")
+	default:
+	}
+	if said.Found() {
+		return said
+	}
+	return finding.Unread("the kernel's symbols or the type of the GPU driver's kernel modules cannot be read").
+		Saw(unreadNeeds(f)...).
+		Do("run it where /proc/kallsyms and /proc/driver/nvidia are visible: on the host, or in a container whose " +
+			"runtime hides neither")
+}
+
+// noDMABuf says what is lacking first, which does not matter where peermem is there.
+func noDMABuf(f *judged) finding.Said {
+	lack := lackOfDMABuf(f, firstOf(f, tristate.False))
+	if lack.Found() && f.Verdict.Peermem == tristate.True {
+		return finding.OK("%s; not needed: peermem is available", lack.Detail).Of(lack.About)
+	}
+	return lack
+}
+
+const seeDriver = "see gpu-driver"
+
+// lackOfDMABuf says that a need is not met. The verdict gives the order of the needs.
+func lackOfDMABuf(f *judged, need verdict.Need) finding.Said {
+	seen := sawNeed(f, need)
+	switch need {
+	case verdict.GPUDriverLoaded:
+		return finding.Fail(withoutDriver(f), "no GPU driver is loaded").Saw(seen...).Do(seeDriver)
+	case verdict.GPUBound:
+		if gpus := f.excluded(tristate.True); gpus.Any() && f.AllPassthrough() != tristate.True {
+			return finding.Fail("GPUDriverNotLoaded", "%s", excludes(f, gpus)).Of(gpus).Do(seeDriver)
+		}
+		return finding.Fail(withoutDriver(f), "%s", notBound(f)).Saw(seen...).Do(seeDriver)
+	case verdict.TuringGPU:
+		return finding.Fail("PreTuring", "no eligible GPU that the driver drives is of the Turing generation or "+
+			"newer").
+			Saw(seen...).
+			Do("use " + peermemName(f) + ": DMA-BUF needs Turing or newer")
+	case verdict.OpenModules:
+		return finding.Fail("ClosedDriver", "the GPU driver has proprietary kernel modules").Saw(seen...).
+			Do("install the open kernel modules (GPU Operator: kernelModuleType open), for Turing or newer")
+	case verdict.OwnMemory:
+		return noPlace(f)
+	case verdict.PCIeMapping:
+		return unmapped(f)
+	case verdict.KernelOption:
+		option := "CONFIG_" + missingOption(f)
+		return finding.Fail("KernelOptionMissing", "the kernel was built without %s, which %s needs to export "+
+			"DMA-BUF to NICs", option, f.GPU.Driver).
+			Saw(seen...).Do("use a kernel that has " + option + "=y")
+	case verdict.NICDevice:
+		lack := finding.Fail("NoMLX5Device", "no eligible NIC has an RDMA device whose driver registers DMA-BUF").
+			Saw(seen...)
+		if f.NIC.DMABuf != "" && f.RDMADevice() == tristate.False {
+			return lack.Do("see rdma-device")
+		}
+		return lack.Do("DMA-BUF needs " + f.NIC.Help.Product)
+	case verdict.DevicesAccept:
+		return finding.Fail("DMABufRefused", "the RDMA devices cannot register DMA-BUF").
+			Do(newerStack(f) + ", with CONFIG_INFINIBAND_ON_DEMAND_PAGING")
+	case verdict.CoreSymbol:
+		return finding.Fail("NoDMABuf", "the RDMA core has no DMA-BUF ("+kmod.UmemDMABuf+")").Saw(seen...).
+			Do(newerStack(f))
+	case verdict.DriverSymbol:
+		return finding.Fail("NoDMABuf", "%s has no DMA-BUF (%s)", f.NIC.Module, f.NIC.DMABuf).Saw(seen...).
+			Do(newerStack(f) + ", with " + f.NIC.Module + " loaded")
+	default:
+		return finding.Said{}
+	}
+}
+
+// withoutDriver is the code of GPUs that their family's driver does not drive.
+func withoutDriver(f *judged) Code {
+	if f.AllPassthrough() == tristate.True {
+		return "GPUPassthrough"
+	}
+	return "GPUDriverNotLoaded"
+}
+
+// sawNeed is evidence of a need of DMA-BUF.
+func sawNeed(f *judged, need verdict.Need) []string {
+	switch need {
+	case verdict.GPUDriverLoaded:
+		return sawGPUDriver(f)
+	case verdict.GPUBound:
+		return gpuDrivers(f)
+	case verdict.TuringGPU:
+		return gpuIDs(f)
+	case verdict.OpenModules:
+		return f.saw(kmod.FactDriver, strings.TrimSpace(gpuDriverState(f).Version+" "+moduleType(f)))
+	case verdict.OwnMemory, verdict.PCIeMapping:
+		return topoOverride(f)
+	case verdict.KernelOption:
+		return sawOptions(f)
+	case verdict.NICDevice:
+		return nicDrivers(f)
+	case verdict.CoreSymbol:
+		return f.sawSymbol(kmod.UmemDMABuf)
+	case verdict.DriverSymbol:
+		return f.sawSymbol(f.NIC.DMABuf)
+	default:
+		return nil
+	}
 }
 
 // gpuSide names what exports DMA-BUF.
@@ -125,11 +192,11 @@ func exports(f *judged) string {
 
 // withoutDMABufInPlugin lists the NICs on which some releases of the NCCL plugin do not use
 // DMA-BUF.
-func withoutDMABufInPlugin(f *judged) subjects {
+func withoutDMABufInPlugin(f *judged) finding.Subjects {
 	off := func(fn *pci.Function) bool {
 		return eligibleNIC(fn) && fn.NIC == f.NIC && fn.NIC.DMABufOff.Has(fn.Device)
 	}
-	return subjects{f.of(off, address), f.of(off, sawID)}
+	return finding.Subjects{Names: f.of(off, address), Evidence: f.of(off, sawID)}
 }
 
 // missingOption returns the first option that the GPU driver needs and the kernel lacks.
@@ -153,7 +220,7 @@ func sawOptions(f *judged) []string {
 	if missing := missingOption(f); missing != "" {
 		option = "no CONFIG_" + missing
 	}
-	return []string{saw(files[len(files)-1], option)}
+	return []string{finding.Saw(files[len(files)-1], option)}
 }
 
 // firstOf is the first need of DMA-BUF in a state; "" for none.
@@ -170,10 +237,8 @@ func firstOf(f *judged, state tristate.State) verdict.Need {
 func unreadNeeds(f *judged) []string {
 	var seen []string
 	for _, p := range f.DMABufNeeds() {
-		for _, l := range lacks {
-			if p.Met == tristate.Unknown && l.need == p.Need {
-				seen = append(seen, of(l.evidence, f)...)
-			}
+		if p.Met == tristate.Unknown {
+			seen = append(seen, sawNeed(f, p.Need)...)
 		}
 	}
 	return seen
@@ -184,14 +249,7 @@ func sawGPUDriver(f *judged) []string {
 	if len(files) == 0 {
 		return nil
 	}
-	return []string{sawFile(files[len(files)-1], gpuDriverState(f).Loaded)} // looked for where there is no version
-}
-
-func asked(f *judged) string {
-	if len(f.Asked) == 0 {
-		return ""
-	}
-	return "; asked: " + devicesSaid(f)
+	return []string{finding.SawFile(files[len(files)-1], gpuDriverState(f).Loaded)} // looked for where there is no version
 }
 
 // devicesSaid lists what devices said when they were asked.
@@ -203,43 +261,52 @@ func devicesSaid(f *judged) string {
 	var parts []string
 	for _, answer := range [...]tristate.State{tristate.True, tristate.False, tristate.Unknown} {
 		if list := names[answer]; list != "" {
-			parts = append(parts, list+choose(answer, "can", "cannot", "gave no clear answer"))
+			parts = append(parts, list+finding.Choose(answer, "can", "cannot", "gave no clear answer"))
 		}
 	}
 	return strings.Join(parts, ", ")
 }
 
 // sawAnswers is evidence of them.
-func sawAnswers(f *judged) []string {
-	if len(f.Asked) == 0 {
-		return nil
-	}
-	return []string{saw(verbs.Nodes+"/uverbs*", devicesSaid(f))}
-}
+func sawAnswers(f *judged) string { return finding.Saw(verbs.Nodes+"/uverbs*", devicesSaid(f)) }
 
 // sawLegacyAPI is evidence of the loaded module's parameter for PeerDirect's old interface.
 func sawLegacyAPI(f *judged) []string {
 	if clientState(f) != kmod.Live {
 		return nil
 	}
-	return []string{saw(kmod.AttributeFile(firstModule(f), "parameters/peerdirect_support"), f.advised().Peermem.LegacyAPI)}
+	return []string{finding.Saw(kmod.AttributeFile(firstModule(f), "parameters/peerdirect_support"),
+		f.advised().Peermem.LegacyAPI)}
 }
 
-var rdmaStack = check{name: "rdma-stack", facts: []kmod.Fact{kmod.FactStack, kmod.FactNICVersion, kmod.FactSymbols}, rows: []row{
-	{
-		status: Warn, code: "LegacyPeerDirect", when: func(f *judged) bool { return legacyStack(f) && !legacyConfigured(f) },
-		text: "{stack}{peerDirect}, which nvidia-peermem of a driver before 560 uses only with peerdirect_support=1",
-		fix:  do("options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: the line peerdirect_support=1 alone, key nvidia-peermem.conf of the ConfigMap that driver.kernelModuleConfig.name names), then reload the module", "better, move to MOFED 5.1 or newer"),
-		evidence: func(f *judged) []string {
-			return slices.Concat(
-				[]string{saw(f.Kmod.MOFED.File, f.Kmod.MOFED.Version)}, sawLegacyAPI(f), sawPeermem(f), f.saw(kmod.FactDriver, gpuDriverState(f).Version))
-		},
-	},
-	{status: OK, when: func(f *judged) bool { return legacyStack(f) && originKnown(f) }, text: "{stack}{peerDirect}, as the peer memory module is set to use it"},
-	{status: OK, when: originKnown, text: "{stack}{peerDirect}"},
-	{status: OK, when: noModuleLoaded, text: "no RDMA driver is loaded for the NICs{peerDirect}"},
-	{status: Undecidable, text: "the origin of the RDMA drivers cannot be read{peerDirect}"},
-}}
+var rdmaStack = Check{
+	Name: "rdma-stack", Facts: []kmod.Fact{kmod.FactStack, kmod.FactNICVersion, kmod.FactSymbols},
+	Codes: []Code{"LegacyPeerDirect", finding.Unreadable},
+	Judge: judgeRDMAStack,
+}
+
+func judgeRDMAStack(f *judged) finding.Said {
+	level, stack := peerDirect(f), stackOrigin(f)+peerDirect(f)
+	switch legacy := legacyStack(f); {
+	case legacy && !legacyConfigured(f):
+		return finding.Warn("LegacyPeerDirect", "%s, which nvidia-peermem of a driver before 560 uses only with "+
+			"peerdirect_support=1", stack).
+			Saw(finding.Saw(f.Kmod.MOFED.File, f.Kmod.MOFED.Version)).Saw(sawLegacyAPI(f)...).Saw(sawPeermem(f)...).
+			Saw(f.saw(kmod.FactDriver, gpuDriverState(f).Version)...).
+			Do("options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: "+
+				"the line peerdirect_support=1 alone, "+
+				"key nvidia-peermem.conf of the ConfigMap that driver.kernelModuleConfig.name names), then reload the "+
+				"module",
+				"better, move to MOFED 5.1 or newer")
+	case legacy && originKnown(f):
+		return finding.OK("%s, as the peer memory module is set to use it", stack)
+	case originKnown(f):
+		return finding.OK("%s", stack)
+	case noModuleLoaded(f):
+		return finding.OK("no RDMA driver is loaded for the NICs%s", level)
+	}
+	return finding.Unknown("the origin of the RDMA drivers cannot be read%s", level)
+}
 
 func originKnown(f *judged) bool {
 	if f.NIC.MOFED {

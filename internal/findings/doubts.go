@@ -5,59 +5,57 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/internal/finding"
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
 
-// Rows about machines where everything is in place, and where others report that transfers fail
-// all the same (verdict.Doubt).
+// What follows is about machines where everything is in place, and where others report that
+// transfers fail all the same (verdict.Doubt).
 
 // confidentialGuest goes into the checks of both ways to GPU memory.
-var confidentialGuest = row{
-	status: Undecidable, reason: verdict.ConfidentialGuest, when: func(f *judged) bool { return f.Platform.Confidential != "" },
-	text:     "this is a confidential guest, in which the GPU driver may refuse its memory to NICs, and no file tells whether it does",
-	fix:      do("prove it by a transfer from GPU memory between two such machines (ib_write_bw --use_cuda=0)", "or use a virtual machine that is not confidential"),
-	evidence: func(f *judged) []string { return []string{f.Platform.Confidential} },
+func confidentialGuest(f *judged) finding.Said {
+	if f.Platform.Confidential == "" {
+		return finding.Said{}
+	}
+	return finding.Unknown("this is a confidential guest, in which the GPU driver may refuse its memory to "+
+		"NICs, and no file tells whether it does").
+		Because(verdict.ConfidentialGuest).Saw(f.Platform.Confidential).
+		Do("prove it by a transfer from GPU memory between two such machines (ib_write_bw --use_cuda=0)",
+			"or use a virtual machine that is not confidential")
 }
 
-// smmuRows come first in the check iommu.
-var smmuRows = []row{
-	{
-		status: Undecidable, reason: verdict.SMMUPassthrough, which: identityGPUs(verdict.Unproven), text: "{identity}",
-		fix: do("boot with iommu.passthrough=0, in place of iommu.passthrough=1", "or use Linux 6.11 or newer", "{orReadACS}"),
-	},
-	{
-		status: Warn, code: "SMMUPassthrough", which: identityGPUs(verdict.Suspect), text: "{identity}",
-		fix: do("see whether a CUDA program runs (nvidia-smi proves nothing)", "if it does not, boot with iommu.passthrough=0, in place of iommu.passthrough=1", "or use Linux 6.11 or newer"),
-	},
-	{
-		status: OK, when: func(f *judged) bool { return translationNeeded(f) && f.BeforePASID() != tristate.False }, which: translated,
-		text: "translated, as this platform needs it with ACS on and a kernel before 6.11",
-	},
-	{
-		status: OK, when: translationNeeded, which: translated,
-		text: "translated, beside the ACS redirect that this platform needs",
-	},
+// smmuPassthrough comes first in the check iommu.
+func smmuPassthrough(f *judged) finding.Said {
+	doubt, gpus := identityGPUs(f)
+	const off = "boot with iommu.passthrough=0, in place of iommu.passthrough=1"
+	switch doubt {
+	case verdict.Unproven:
+		return finding.Unknown("%s", identityText(f, gpus)).Because(verdict.SMMUPassthrough).Of(gpus).
+			Do(off, "or use Linux 6.11 or newer", orReadACS(f))
+	case verdict.Suspect:
+		return finding.Warn("SMMUPassthrough", "%s", identityText(f, gpus)).Of(gpus).
+			Do("see whether a CUDA program runs (nvidia-smi proves nothing)", "if it does not, "+off,
+				"or use Linux 6.11 or newer")
+	default:
+		return finding.Said{}
+	}
 }
 
 // identityGPUs lists the GPUs of verdict.Identity.
-func identityGPUs(doubt verdict.Doubt) func(*judged) subjects {
-	return func(f *judged) (gpus subjects) {
-		d := f.Identity()
-		if d.Doubt != doubt {
-			return gpus
+func identityGPUs(f *judged) (doubt verdict.Doubt, gpus finding.Subjects) {
+	d := f.Identity()
+	for _, gpu := range d.GPUs {
+		gpus.Add(gpu.Address.String(), finding.Saw(platform.GroupFile(gpu.IOMMUGroup),
+			f.Platform.IOMMU.Types[gpu.IOMMUGroup]))
+		for _, bridge := range gpu.Bridges {
+			gpus.Evidence = append(gpus.Evidence, f.sawACS(bridge))
 		}
-		for _, gpu := range d.GPUs {
-			gpus.add(gpu.Address.String(), saw(platform.GroupFile(gpu.IOMMUGroup), f.Platform.IOMMU.Types[gpu.IOMMUGroup]))
-			for _, bridge := range gpu.Bridges {
-				gpus.evidence = append(gpus.evidence, f.sawACS(bridge))
-			}
-		}
-		gpus.evidence = append(gpus.evidence, saw(platform.ReleaseFile, f.Platform.Kernel))
-		return gpus
 	}
+	gpus.Evidence = append(gpus.Evidence, finding.Saw(platform.ReleaseFile, f.Platform.Kernel))
+	return d.Doubt, gpus
 }
 
 func (f *judged) sawACS(bridge pci.Address) string {
@@ -65,11 +63,11 @@ func (f *judged) sawACS(bridge pci.Address) string {
 	if acs := f.ACS[bridge]; acs != nil {
 		value = fmt.Sprintf("ACSCtl %04x", acs.Control)
 	}
-	return saw(bridge.File(pci.ConfigFile), value)
+	return finding.Saw(bridge.File(pci.ConfigFile), value)
 }
 
 // identityText says what is known of the state of verdict.Identity.
-func identityText(f *judged) string {
+func identityText(f *judged, gpus finding.Subjects) string {
 	acs := "ACS is on"
 	if orReadACS(f) != "" {
 		acs = "whether ACS is on cannot be read"
@@ -79,27 +77,28 @@ func identityText(f *judged) string {
 	case kernel == "":
 		text += "before Linux 6.11 no program then gets a CUDA context, and which kernel this is cannot be read"
 	case strings.Contains(kernel, "-nvidia"):
-		text += "before Linux 6.11 no program then gets a CUDA context, unless the kernel has NVIDIA's patch, as " + kernel + " may"
+		text += "before Linux 6.11 no program then gets a CUDA context, unless the kernel has NVIDIA's patch, as " +
+			"" + kernel + " may"
 	default:
 		text += "with ACS on, no program gets a CUDA context on a kernel before 6.11, as " + kernel + " is"
 	}
-	return text + ": " + about(f)
+	return text + ": " + gpus.String()
 }
 
 // orReadACS is advice where it is not known that ACS is on; "" where it is.
 func orReadACS(f *judged) string {
-	if len(f.redirectAbove().names) > 0 {
+	if len(f.redirectAbove().Names) > 0 {
 		return ""
 	}
 	return "or run this program as root (CAP_SYS_ADMIN), which can read whether ACS is on"
 }
 
 // redirectAbove names the bridges above GPUs of verdict.Identity that redirect.
-func (f *judged) redirectAbove() (bridges subjects) {
+func (f *judged) redirectAbove() (bridges finding.Subjects) {
 	for _, gpu := range f.Identity().GPUs {
 		for _, bridge := range gpu.Bridges {
 			if acs := f.ACS[bridge]; acs != nil && acs.Redirect() {
-				bridges.add(bridge.String())
+				bridges.Add(bridge.String())
 			}
 		}
 	}
@@ -109,62 +108,58 @@ func (f *judged) redirectAbove() (bridges subjects) {
 // translationNeeded: GPUs share memory with an Arm CPU, and the kernel is older than 6.11, or
 // the platform needs ACS redirect. Passing addresses through is no advice there.
 func translationNeeded(f *judged) bool {
-	return f.Platform.CPU.Arch == "arm64" && f.hasCoherent() && (f.BeforePASID() != tristate.False || len(redirectNeeded(f).names) > 0)
+	return f.Platform.CPU.Arch == "arm64" && f.hasCoherent() && (f.BeforePASID() != tristate.False || len(redirectNeeded(f).Names) > 0)
 }
 
 func (f *judged) hasCoherent() bool {
 	return len(f.functions(func(fn *pci.Function) bool { return fn.GPUEligible() && fn.Coherent() })) > 0
 }
 
-// emulatedRows come first in the check acs.
-var emulatedRows = []row{
-	{
-		status: Undecidable, reason: verdict.EmulatedSwitch, which: belowEmulated(verdict.Unproven),
-		text: "in this virtual machine a GPU and a NIC are below a switch that the hypervisor emulates, and ATS of the NIC is off: such pairs are known to transfer garbage: {about}",
-		fix:  do(askForATS, otherSwitch, provePair),
-	},
-	{
-		status: Warn, code: "EmulatedSwitch", which: belowEmulated(verdict.Suspect),
-		text: "in this virtual machine a GPU and a NIC are below a switch that the hypervisor emulates, and whether ATS of the NIC is on cannot be read; where it is off, such pairs are known to transfer garbage: {about}",
-		fix:  do("run this program as root (CAP_SYS_ADMIN), which can read it", askForATS, provePair),
-	},
-}
-
-const (
-	askForATS   = "ask the owner of the hypervisor to enable ATS of the NICs{enableATS} and ACS Direct Translated P2P on the real switch ports above GPU and NIC"
-	otherSwitch = "until then, give each GPU a NIC below another switch (UCX_NET_DEVICES, NCCL_IB_HCA)"
-	provePair   = "prove it by transfers that compare the data (nccl-tests: all_reduce_perf -c 1, between machines)"
-)
-
-// behindEmulated is the row of bridges whose ACS is not that of the hardware.
-var behindEmulated = row{
-	status: Undecidable, code: "ACSUnreadable", when: func(f *judged) bool { return f.Verdict.ACS == "" }, which: emulatedBridges,
-	text: "the bridges between GPUs and NICs are emulated, and their ACS says nothing of the real ones: {about}",
-	fix:  do("ask the owner of the hypervisor how ACS is set on the real switch ports above GPU and NIC"),
-}
-
-// belowEmulated lists the pairs of verdict.BelowEmulated.
-func belowEmulated(doubt verdict.Doubt) func(*judged) subjects {
-	return func(f *judged) (pairs subjects) {
-		d := f.BelowEmulated()
-		if d.Doubt != doubt {
-			return pairs
-		}
-		for _, of := range d.Pairs {
-			gpu, nic := f.Matrix.GPUs[of.GPU].Function, &f.Matrix.NICs[of.NIC]
-			said := choose(f.ATS[nic.Function.Address], "ATS on", "ATS off", "")
-			pairs.add(fmt.Sprintf("%v and %s", gpu.Address, nicName(nic)), sawPlace(gpu), sawPlace(nic.Function), saw(nic.Function.Address.File(pci.ConfigFile), said))
-		}
-		return pairs
+// emulatedSwitch comes first in the check acs.
+func emulatedSwitch(f *judged) finding.Said {
+	doubt, pairs := belowEmulated(f)
+	askForATS := "ask the owner of the hypervisor to enable ATS of the NICs" + enableATS(f) + " and ACS Direct " +
+		"Translated P2P on the real switch ports above GPU and NIC"
+	switch doubt {
+	case verdict.Unproven:
+		return finding.Unknown("in this virtual machine a GPU and a NIC are below a switch that the hypervisor "+
+			"emulates, and ATS of the NIC is off: "+
+			"such pairs are known to transfer garbage: %s", pairs).Because(verdict.EmulatedSwitch).Of(pairs).Do(askForATS, otherSwitch, provePair)
+	case verdict.Suspect:
+		return finding.Warn("EmulatedSwitch", "in this virtual machine a GPU and a NIC are below a switch that "+
+			"the hypervisor emulates, "+
+			"and whether ATS of the NIC is on cannot be read; where it is off, such pairs are known to transfer "+
+			"garbage: %s", pairs).Of(pairs).
+			Do("run this program as root (CAP_SYS_ADMIN), which can read it", askForATS, provePair)
+	default:
+		return finding.Said{}
 	}
 }
 
+const (
+	otherSwitch = "until then, give each GPU a NIC below another switch (UCX_NET_DEVICES, NCCL_IB_HCA)"
+	provePair   = "prove it by transfers that compare the data (nccl-tests: all_reduce_perf -c 1, between " +
+		"machines)"
+)
+
+// belowEmulated lists the pairs of verdict.BelowEmulated.
+func belowEmulated(f *judged) (doubt verdict.Doubt, pairs finding.Subjects) {
+	d := f.BelowEmulated()
+	for _, of := range d.Pairs {
+		gpu, nic := f.Matrix.GPUs[of.GPU].Function, &f.Matrix.NICs[of.NIC]
+		said := finding.Choose(f.ATS[nic.Function.Address], "ATS on", "ATS off", "")
+		pairs.Add(fmt.Sprintf("%v and %s", gpu.Address, nicName(nic)), sawPlace(gpu), sawPlace(nic.Function),
+			finding.Saw(nic.Function.Address.File(pci.ConfigFile), said))
+	}
+	return d.Doubt, pairs
+}
+
 // emulatedBridges names the emulated bridges between GPUs and their nearest NICs.
-func emulatedBridges(f *judged) (bridges subjects) {
+func emulatedBridges(f *judged) (bridges finding.Subjects) {
 	for _, gpu := range f.Matrix.GPUs {
 		for _, bridge := range gpu.Between() {
-			if gpu.Eligible && f.Emulated(bridge) && !slices.Contains(bridges.names, bridge.String()) {
-				bridges.add(bridge.String(), sawID(f.PCI.Find(bridge)))
+			if gpu.Eligible && f.Emulated(bridge) && !slices.Contains(bridges.Names, bridge.String()) {
+				bridges.Add(bridge.String(), sawID(f.PCI.Find(bridge)))
 			}
 		}
 	}

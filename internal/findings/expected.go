@@ -2,33 +2,15 @@ package findings
 
 import (
 	"gdr-features/internal/expect"
+	"gdr-features/internal/finding"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
 	"gdr-features/tristate"
 )
 
-// expectedCheck is what --expect adds.
-var expectedCheck = check{name: "expected", rows: []row{
-	{
-		status: Undecidable, code: "NoMachineType", when: func(f *judged) bool { return f.Expected.NoType },
-		text: "no machine type of the file matches: {machine}",
-		fix:  do("add a type to the file that matches this machine, or correct the match of its type"),
-	}, {
-		status: Undecidable, when: func(f *judged) bool { return f.Expected.Type == "" },
-		text: "cannot determine which machine type applies: {machine}",
-		fix:  do("see what could not be read, or match by other properties"),
-	}, {
-		status: Fail, code: "Deviation", when: func(f *judged) bool { return f.unmet != nil && f.unmet.State == tristate.False },
-		text: "{expectedType}: {expected} expected, {found} found",
-		fix:  func(f *judged) []string { return f.unmet.Fix },
-	}, {
-		status: Undecidable, when: func(f *judged) bool { return f.unmet != nil },
-		text: "{expectedType}: {expected} expected, actual value unknown",
-	}, {
-		status: OK, text: "{expectedType}: as expected ({expectations} of {expectations})",
-	},
-}}
+// expectedCheck is what --expect adds. Its sources differ from finding to finding.
+var expectedCheck = Check{Name: "expected", Codes: []Code{"NoMachineType", finding.Unreadable, "Deviation"}}
 
 // expected compares the machine with what is expected of it: one finding for each
 // expectation that is not proven to be met, or a single one if the machine is as
@@ -39,23 +21,43 @@ func (f *judged) expected() []Finding {
 	case r == nil, r.Type == "" && r.Machine == "": // without --expect
 		return nil
 	case r.Type == "":
-		return f.expectation(nil, []string{platform.DMIDir, pci.Devices})
+		return f.expectation(noType(r), []string{platform.DMIDir, pci.Devices})
 	}
 	var all []Finding
 	for i := range r.Checks {
 		if c := &r.Checks[i]; c.State != tristate.True {
-			all = append(all, f.expectation(c, c.Sources, c.Facts...)...)
+			all = append(all, f.expectation(deviation(r, c), c.Sources, c.Facts...)...)
 		}
 	}
 	if len(all) == 0 {
-		return f.expectation(nil, []string{pci.Devices})
+		met := len(r.Checks)
+		return f.expectation(finding.OK("%s: as expected (%d of %d)", r.Type, met, met), []string{pci.Devices})
 	}
 	return all
 }
 
-func (f *judged) expectation(unmet *expect.Check, sources []string, facts ...kmod.Fact) []Finding {
-	about, c := *f, expectedCheck
-	about.unmet, c.sources, c.facts = unmet, sources, facts
-	found, _ := c.find(&about) // the last row always holds
+// noType says why no machine type applies.
+func noType(r *expect.Result) finding.Said {
+	if r.NoType {
+		return finding.Unknown("no machine type of the file matches: %s", r.Machine).As("NoMachineType").
+			Do("add a type to the file that matches this machine, or correct the match of its type")
+	}
+	return finding.Unknown("cannot determine which machine type applies: %s", r.Machine).
+		Do("see what could not be read, or match by other properties")
+}
+
+// deviation says which expectation is not proven to be met.
+func deviation(r *expect.Result, unmet *expect.Check) finding.Said {
+	if unmet.State == tristate.False {
+		return finding.Fail("Deviation", "%s: %s expected, %s found", r.Type, unmet.Expected, unmet.Found).
+			Do(unmet.Fix...)
+	}
+	return finding.Unknown("%s: %s expected, actual value unknown", r.Type, unmet.Expected)
+}
+
+func (f *judged) expectation(said finding.Said, sources []string, facts ...kmod.Fact) []Finding {
+	c := expectedCheck
+	c.Sources, c.Facts, c.Judge = sources, facts, func(*judged) finding.Said { return said }
+	found, _ := c.Find(f, f.files) // something is always said
 	return []Finding{found}
 }

@@ -3,9 +3,10 @@ package findings
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
+	"gdr-features/internal/finding"
+	"gdr-features/internal/show"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -14,12 +15,6 @@ import (
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
-
-// because reports whether the reason of the verdict's step about the hardware is this
-// one; it is "" when the step is met.
-func because(reason verdict.Reason) func(*judged) bool {
-	return func(f *judged) bool { return f.stepReason("hardware") == reason }
-}
 
 // stepReason is the reason of the verdict's step that a check reports.
 func (f *judged) stepReason(check string) verdict.Reason {
@@ -31,84 +26,116 @@ func (f *judged) stepReason(check string) verdict.Reason {
 	return ""
 }
 
-var hardware = check{name: "hardware", byReason: true, sources: []string{pci.Devices}, rows: []row{
-	{
-		status: OK,
-		text:   "{gpus} and {nics} can do GPUDirect RDMA",
+var hardware = Check{
+	Name: "hardware", Sources: []string{pci.Devices},
+	Codes: []Code{
+		"TegraGPU", "NoGPU", "GPUUnsupported", "NoNIC", "NICNotJudged", "NICUnsupported", "PlatformForbidsP2P", finding.Unreadable,
 	},
-	{
-		status: Fail, reason: verdict.NoGPU, code: "TegraGPU", which: tegra,
-		text: "no NVIDIA GPU on the PCI bus: the integrated GPU of a Tegra is part of the SoC and is not judged",
-	},
-	{
-		status: Fail, reason: verdict.NoGPU, which: displays,
-		text: "no GPU that GPUDirect RDMA works with; these are only displays: {about}",
-		fix:  do("use {displayProduct}"),
-	},
-	{status: Fail, reason: verdict.NoGPU, text: "no {vendors} GPU on the PCI bus"},
-	{
-		status: Fail, reason: verdict.GPUUnsupported,
-		text:     "{firstVendor} does not support GPUDirect RDMA on {firstGPU}",
-		fix:      do("use {firstProduct}"),
-		evidence: gpuIDs,
-	},
-	{
-		status: Fail, reason: verdict.NoNIC,
-		text: "no NIC on the PCI bus that GPUDirect RDMA works with",
-		fix:  do("install one of these: {products}"),
-	},
-	{
-		status: Undecidable, reason: verdict.NICNotJudged, when: func(f *judged) bool { return len(selectable(f)) == 0 },
-		text:     "no table tells what the only NICs with RDMA can do, so they are not judged: {otherNICs}",
-		fix:      do("make a file with gdr-features snapshot and send it to the maintainers, so that such NICs can be judged"),
-		evidence: func(f *judged) []string { return f.of(isOtherNIC, sawID) },
-	},
-	{
-		status: Undecidable, reason: verdict.NICNotJudged,
-		text: "the only RDMA NICs are of families that are not judged: {otherNICs}",
-		fix:  do("if you know that they reach GPU memory, judge by them too: --nic-families={withOthers}"), evidence: func(f *judged) []string { return f.of(isOtherNIC, sawID) },
-	},
-	{
-		status: Fail, reason: verdict.NICUnsupported,
-		text:     "every NIC is an unsupported model, manages an NVLink fabric, or has a class other than Ethernet (0200) and InfiniBand (0207)",
-		fix:      do("install a {newerThanThese} NIC"),
-		evidence: func(f *judged) []string { return f.of(isNIC, sawID) },
-	},
-	{
-		status: Fail, reason: verdict.PlatformForbidsP2P, when: refuses(tristate.True),
-		text: "a machine of type {machineType} cannot do GPUDirect RDMA with {nic}, whatever its GPUs can do",
-		fix:  do("use {insteadOfMachine}"), evidence: machineNames,
-	},
-	{
-		status: Fail, reason: verdict.PlatformForbidsP2P,
-		text:     "on this CPU the {vendor} driver maps GPU memory only for a NIC that shares a PCIe bridge with the GPU, and no pair does",
-		fix:      moveTogether,
-		evidence: func(f *judged) []string { return slices.Concat(f.of(isGPU, sawPlace), topoOverride(f)) },
-	},
-	{
-		status: Undecidable, reason: verdict.Unreadable, when: refuses(tristate.Unknown),
-		text: "the firmware's names do not tell which type of machine this is, and on some types {nic} does not reach GPU memory",
-		fix:  do("mount the host's /sys, with " + platform.DMIDir), evidence: machineNames,
-	},
-	{
-		status: Undecidable, reason: verdict.Unreadable, which: nicsOverC2C,
-		text: "the only NICs are attached over NVLink-C2C, and their place on the PCI bus does not say how they reach GPU memory: {about}",
-		fix:  do("measure with ib_write_bw --use_cuda"),
-	},
-	unreadCPU,
-	{
-		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.Matrix.Complete && f.PCI.Unplaced },
-		text: "no known NIC is here, and the RDMA devices cannot be read, so an unknown one may be",
-		fix:  do("see the problems listed below", "mount the host's /sys"),
-	},
-	{status: Undecidable, reason: verdict.Unreadable, text: "PCI functions cannot be read", fix: do("see the problems listed below", "mount the host's /sys")},
-}}
+	Judge: judgeHardware,
+}
 
-func tegra(f *judged) (found subjects) {
-	if name := f.Platform.Tegra; name != "" {
-		found.add(name, saw(platform.CompatibleFile, name))
+func judgeHardware(f *judged) finding.Said {
+	switch f.stepReason("hardware") {
+	case "":
+		return finding.OK("%s and %s can do GPUDirect RDMA", show.Count(f.Matrix.EligibleGPUs, "GPU"),
+			show.Count(f.Matrix.EligibleNICs, "NIC"))
+	case verdict.NoGPU:
+		return noGPU(f)
+	case verdict.GPUUnsupported:
+		help := &f.Matrix.GPUs[0].GPU.Help
+		return finding.Unmet(verdict.GPUUnsupported, "%s does not support GPUDirect RDMA on %s", help.Vendor,
+			firstGPU(f)).
+			Saw(gpuIDs(f)...).Do("use " + help.Product)
+	case verdict.NoNIC:
+		return finding.Unmet(verdict.NoNIC, "no NIC on the PCI bus that GPUDirect RDMA works with").
+			Do("install one of these: " + products(f))
+	case verdict.NICNotJudged:
+		return notJudged(f)
+	case verdict.NICUnsupported:
+		return finding.Unmet(verdict.NICUnsupported, "every NIC is an unsupported model, manages an NVLink fabric, "+
+			"or has a class other than Ethernet (0200) and InfiniBand (0207)").
+			Saw(f.of(isNIC, sawID)...).Do("install a " + newerThanThese(f) + " NIC")
+	case verdict.PlatformForbidsP2P:
+		return forbidden(f)
+	default:
+		return unreadHardware(f)
 	}
-	return found
+}
+
+// What to do where something cannot be read.
+const (
+	seeProblems = "see the problems listed below"
+	mountSys    = "mount the host's /sys"
+)
+
+// noGPU says what is there instead.
+func noGPU(f *judged) finding.Said {
+	if model := f.Platform.Tegra; model != "" {
+		return finding.Unmet(verdict.NoGPU, "no NVIDIA GPU on the PCI bus: the integrated GPU of a Tegra is part "+
+			"of the SoC and is not judged").
+			As("TegraGPU").Saw(finding.Saw(platform.CompatibleFile, model))
+	}
+	if found := displays(f); found.Any() {
+		first := display(f, f.functions(isDisplay(f))[0])
+		return finding.Unmet(verdict.NoGPU, "no GPU that GPUDirect RDMA works with; these are only displays: %s",
+			found).
+			Of(found).
+			Do("use " + first.Help.Product)
+	}
+	return finding.Unmet(verdict.NoGPU, "no %s GPU on the PCI bus", vendors(f))
+}
+
+// notJudged is about NICs of families that are only listed.
+func notJudged(f *judged) finding.Said {
+	seen := f.of(isOtherNIC, sawID)
+	if len(selectable(f)) == 0 {
+		return finding.Unknown("no table tells what the only NICs with RDMA can do, so they are not judged: %s",
+			otherNICs(f)).
+			Because(verdict.NICNotJudged).
+			Saw(seen...).
+			Do("make a file with gdr-features snapshot and send it to the maintainers, so that such NICs can be judged")
+	}
+	return finding.Unknown("the only RDMA NICs are of families that are not judged: %s", otherNICs(f)).
+		Because(verdict.NICNotJudged).
+		Saw(seen...).Do("if you know that they reach GPU memory, judge by them too: --nic-families=" + withOthers(f))
+}
+
+// forbidden says what forbids every pair: the type of the machine, or the places on this CPU.
+func forbidden(f *judged) finding.Said {
+	if f.Matrix.Refuses(f.NIC) == tristate.True {
+		return finding.Unmet(verdict.PlatformForbidsP2P, "a machine of type %s cannot do GPUDirect RDMA with %s, "+
+			"whatever its GPUs can do",
+			f.Matrix.Machine.Product.Value, f.NIC.Name).
+			Saw(machineNames(f)...).Do("use " + f.NIC.NoGPUMemory.Instead)
+	}
+	return finding.Unmet(verdict.PlatformForbidsP2P, "on this CPU the %s driver maps GPU memory only for a NIC "+
+		"that shares a PCIe bridge with the GPU, and no pair does",
+		f.GPU.Help.Vendor).
+		Saw(f.of(isGPU, sawPlace)...).Saw(topoOverride(f)...).Do(moveTogether(f))
+}
+
+// unreadHardware says what would tell whether the hardware can.
+func unreadHardware(f *judged) finding.Said {
+	overC2C := nicsOverC2C(f)
+	switch {
+	case f.Matrix.Refuses(f.NIC) == tristate.Unknown:
+		return finding.Unread("the firmware's names do not tell which type of machine this is, and on some types "+
+			"%s does not reach GPU memory", f.NIC.Name).
+			Saw(machineNames(f)...).Do("mount the host's /sys, with " + platform.DMIDir)
+	case overC2C.Any():
+		return finding.Unread("the only NICs are attached over NVLink-C2C, and their place on the PCI bus does "+
+			"not say how they reach GPU memory: %s", overC2C).
+			Of(overC2C).Do("measure with ib_write_bw --use_cuda")
+	case cpuUnread(f):
+		return finding.Unread("the host bridges and root ports cannot all be read, and on some CPUs the %s driver "+
+			"maps GPU memory only "+
+			"for a NIC that shares a PCIe bridge with the GPU", f.GPU.Help.Vendor).
+			Saw(f.of(eligibleGPU, sawPlace)...).Saw(f.of(eligibleNIC, sawPlace)...).Do(seeProblems, mountSys)
+	case f.Matrix.Complete && f.PCI.Unplaced:
+		return finding.Unread("no known NIC is here, and the RDMA devices cannot be read, so an unknown one may be").
+			Do(seeProblems, mountSys)
+	}
+	return finding.Unread("PCI functions cannot be read").Do(seeProblems, mountSys)
 }
 
 // display is the family of GPUs whose vendor's display a function is, nil for any other.
@@ -119,40 +146,44 @@ func isDisplay(f *judged) func(*pci.Function) bool {
 }
 
 // displays lists the displays of vendors of GPUs.
-func displays(f *judged) (found subjects) {
+func displays(f *judged) (found finding.Subjects) {
 	for _, fn := range f.functions(isDisplay(f)) {
-		found.add(strings.TrimSpace(fn.Address.String()+" "+cmp.Or(fn.Name(), display(f, fn).Help.Vendor)), sawID(fn))
+		found.Add(strings.TrimSpace(fn.Address.String()+" "+cmp.Or(fn.Name(), display(f, fn).Help.Vendor)), sawID(fn))
 	}
 	return found
 }
 
 // vendors names the vendors of the GPUs that are judged, "NVIDIA or AMD".
 func vendors(f *judged) string {
-	return strings.Join(texts(families(f).GPUs, func(g *family.GPU) string { return g.Help.Vendor }), " or ")
+	return strings.Join(finding.Map(families(f).GPUs, func(g *family.GPU) string { return g.Help.Vendor }), " or ")
 }
 
 // products names the NICs that count.
 func products(f *judged) string {
-	return strings.Join(unique(texts(families(f).NICs, func(n *family.NIC) string { return n.Help.Product })), ", ")
+	return strings.Join(finding.Unique(finding.Map(families(f).NICs,
+		func(n *family.NIC) string { return n.Help.Product })), ", ")
 }
 
 // newerThanThese names the NICs to use instead of the machine's.
 func newerThanThese(f *judged) string {
-	return strings.Join(unique(f.of(isNIC, func(fn *pci.Function) string { return fn.NIC.Help.Product })), " or ")
+	return strings.Join(finding.Unique(f.of(isNIC,
+		func(fn *pci.Function) string { return fn.NIC.Help.Product })), " or ")
 }
 
 func isOtherNIC(fn *pci.Function) bool { return fn.Other != nil }
 
 // otherNICs lists the NICs that are not judged, with their family.
 func otherNICs(f *judged) string {
-	return firstFew(f.of(isOtherNIC, func(fn *pci.Function) string {
-		return fmt.Sprintf("%s %v %s", fn.Other.Name, fn.Address, cmp.Or(fn.Name(), fmt.Sprintf("%04x:%04x", fn.Vendor, fn.Device)))
+	return finding.FirstFew(f.of(isOtherNIC, func(fn *pci.Function) string {
+		return fmt.Sprintf("%s %v %s", fn.Other.Name, fn.Address, cmp.Or(fn.Name(), fmt.Sprintf("%04x:%04x",
+			fn.Vendor, fn.Device)))
 	}))
 }
 
 // selectable are the families of those that the user may choose to judge by.
 func selectable(f *judged) []string {
-	return unique(f.of(func(fn *pci.Function) bool { return isOtherNIC(fn) && fn.Other.Verbs() }, func(fn *pci.Function) string { return fn.Other.Name }))
+	return finding.Unique(f.of(func(fn *pci.Function) bool { return isOtherNIC(fn) && fn.Other.Verbs() },
+		func(fn *pci.Function) string { return fn.Other.Name }))
 }
 
 // withOthers lists the families that count, and those of the NICs that are not judged.
@@ -165,34 +196,30 @@ func firstGPU(f *judged) string {
 	return cmp.Or(gpu.Name(), fmt.Sprintf("the GPU %04x:%04x", gpu.Vendor, gpu.Device))
 }
 
-// refuses: the judged NICs reach no GPU's memory on a machine of this type.
-func refuses(state tristate.State) func(*judged) bool {
-	return func(f *judged) bool { return f.Matrix.Refuses(f.NIC) == state }
-}
-
 // nicsOverC2C lists the eligible NICs, if all of them are attached over NVLink-C2C.
-func nicsOverC2C(f *judged) (nics subjects) {
+func nicsOverC2C(f *judged) (nics finding.Subjects) {
 	for _, fn := range f.functions(eligibleNIC) {
 		if !fn.OverC2C() {
-			return subjects{}
+			return finding.Subjects{}
 		}
-		nics.add(fn.Address.String()+" "+fn.Name(), sawID(fn))
+		nics.Add(fn.Address.String()+" "+fn.Name(), sawID(fn))
 	}
 	return nics
 }
 
 func machineNames(f *judged) []string {
 	names := f.Matrix.Machine
-	return []string{saw(platform.DMIDir+"/sys_vendor", names.Vendor.Value), saw(platform.DMIDir+"/product_name", names.Product.Value)}
+	return []string{finding.Saw(platform.DMIDir+"/sys_vendor", names.Vendor.Value),
+		finding.Saw(platform.DMIDir+"/product_name", names.Product.Value)}
 }
 
 // moveTogether names the parameter that allows every pair where the driver may have it.
-func moveTogether(f *judged) []string {
+func moveTogether(f *judged) string {
 	const move = "move a NIC and a GPU below one PCIe switch"
 	if overridable(f) {
-		return steps(move + " (NVreg_" + kmod.TopoOverride + "=1 makes the driver try anyway; for tests only)")
+		return move + " (NVreg_" + kmod.TopoOverride + "=1 makes the driver try anyway; for tests only)"
 	}
-	return steps(move)
+	return move
 }
 
 func topoOverride(f *judged) []string {
@@ -202,28 +229,46 @@ func topoOverride(f *judged) []string {
 	return nil
 }
 
-var gpuDriver = check{name: "gpu-driver", sources: []string{pci.AnyFile(pci.DriverFile)}, facts: []kmod.Fact{kmod.FactDriver}, rows: []row{
-	apartGPUs,
-	{
-		status: Fail, reason: verdict.GPUPassthrough, when: func(f *judged) bool { return f.AllPassthrough() == tristate.True },
-		text:     "every eligible GPU is bound to {passthroughDrivers}, for virtual machines",
-		fix:      do("GPUDirect RDMA is then up to the virtual machines", "to use the GPUs on this host, bind them to {gpuDriver}"),
-		evidence: gpuDrivers,
-	},
-	{status: OK, when: func(f *judged) bool { return f.GPUDriven() == tristate.True }, text: "{loadedDriver}"},
-	{
-		status: Fail, reason: verdict.GPUDriverNotLoaded, when: func(f *judged) bool { return f.GPUDriven() == tristate.False }, which: excluded(tristate.True),
-		text: excludes,
-		fix:  do("take the UUIDs of these GPUs out of the driver's parameter NVreg_ExcludedGpus (old releases: NVreg_GpuBlacklist) and load the driver again"),
-	},
-	{
-		status: Fail, reason: verdict.GPUDriverNotLoaded, when: func(f *judged) bool { return f.GPUDriven() == tristate.False },
-		text: notBound, fix: bindGPU,
-		evidence: gpuDrivers,
-	},
-	perhapsExcluded,
-	{status: Undecidable, reason: verdict.Unreadable, text: "the drivers of the GPUs cannot be read", evidence: gpuDrivers},
-}}
+var gpuDriver = Check{
+	Name: "gpu-driver", Sources: []string{pci.AnyFile(pci.DriverFile)}, Facts: []kmod.Fact{kmod.FactDriver},
+	Codes: []Code{"GPUDriverNotLoaded", "GPUPassthrough", finding.Unreadable},
+	Judge: judgeGPUDriver,
+}
+
+func judgeGPUDriver(f *judged) finding.Said {
+	driver, driven := f.GPU.Driver, f.GPUDriven()
+	if lack := apart(f, verdict.GPUDriverNotLoaded, driven, "a GPU that "+driver+" drives"); lack.Found() {
+		return lack.Saw(gpuDrivers(f)...).Do("bind such a GPU to "+driver+", which must not exclude it", orMoveOther)
+	}
+	excluded, perhaps := f.excluded(tristate.True), perhapsExcluded(f)
+	switch {
+	case f.AllPassthrough() == tristate.True:
+		return finding.Unmet(verdict.GPUPassthrough, "every eligible GPU is bound to %s, for virtual machines",
+			passthroughDrivers(f)).
+			Saw(gpuDrivers(f)...).
+			Do("GPUDirect RDMA is then up to the virtual machines", "to use the GPUs on this host, bind them to "+driver)
+	case driven == tristate.True:
+		return finding.OK("%s", loadedDriver(f))
+	case driven == tristate.False && excluded.Any():
+		return finding.Unmet(verdict.GPUDriverNotLoaded, "%s", excludes(f, excluded)).Of(excluded).
+			Do("take the UUIDs of these GPUs out of the driver's parameter NVreg_ExcludedGpus (old releases: " +
+				"NVreg_GpuBlacklist) and load the driver again")
+	case driven == tristate.False:
+		return finding.Unmet(verdict.GPUDriverNotLoaded, "%s", notBound(f)).Saw(gpuDrivers(f)...).Do(bindGPU(f)...)
+	case perhaps.Found():
+		return perhaps
+	}
+	return finding.Unread("the drivers of the GPUs cannot be read").Saw(gpuDrivers(f)...)
+}
+
+func notBound(f *judged) string {
+	return "no eligible GPU is bound to the " + f.GPU.Help.Vendor + " driver"
+}
+
+func excludes(f *judged, gpus finding.Subjects) string {
+	return fmt.Sprintf("the %s driver excludes these GPUs, and drives no other eligible one: %s",
+		f.GPU.Help.Vendor, gpus)
+}
 
 func gpuDriverVersion(f *judged) string { return orUnknown(gpuDriverState(f).Version) }
 
@@ -232,7 +277,7 @@ func orUnknown(version string) string { return cmp.Or(version, "of unknown versi
 // passthroughDrivers are the drivers that hand the GPUs to virtual machines.
 func passthroughDrivers(f *judged) string {
 	passed := func(fn *pci.Function) bool { return eligibleGPU(fn) && fn.GPU == f.GPU && fn.PassedThrough() }
-	return strings.Join(unique(f.of(passed, func(fn *pci.Function) string { return fn.Driver })), ", ")
+	return strings.Join(finding.Unique(f.of(passed, func(fn *pci.Function) string { return fn.Driver })), ", ")
 }
 
 // loadedDriver names the GPU driver and its variant: open or proprietary kernel modules. A
@@ -259,45 +304,62 @@ func moduleType(f *judged) string {
 	return "kernel module type unknown"
 }
 
-var nicDriver = check{name: "nic-driver", sources: []string{pci.AnyFile(pci.DriverFile)}, rows: []row{
-	apartNICs,
-	{
-		status: Warn, code: "NICUnbound", when: func(f *judged) bool { return f.NICDriven() == tristate.True }, which: unboundNICs,
-		text: "bound to no driver, beside others that are: {about}",
-		fix: do("dmesg, searched for its address, says why {nicDriver} does not drive it (its firmware, or a fault of the card)",
-			"write its address to /sys/bus/pci/drivers/{nicDriver}/bind, or reboot; if that fails again, have the card looked at"),
-	},
-	{status: OK, when: func(f *judged) bool { return f.NICDriven() == tristate.True }, text: "an eligible NIC is bound to its driver"},
-	{
-		status: Fail, reason: verdict.NICDriverNotLoaded, when: func(f *judged) bool { return f.NICDriven() == tristate.False },
-		text: "no eligible NIC is bound to its driver ({nicDriver})", fix: bindNIC,
-		evidence: nicDrivers,
-	},
-	{status: Undecidable, reason: verdict.Unreadable, text: "the drivers of the NICs cannot be read", evidence: nicDrivers},
-}}
+var nicDriver = Check{
+	Name: "nic-driver", Sources: []string{pci.AnyFile(pci.DriverFile)},
+	Codes: []Code{"NICDriverNotLoaded", "NICUnbound", finding.Unreadable},
+	Judge: judgeNICDriver,
+}
 
-var rdmaDevice = check{name: "rdma-device", sources: []string{rdma.Class}, rows: []row{
-	apartDevices,
-	{
-		status: Warn, code: "NICWithoutRDMA", when: func(f *judged) bool { return f.RDMADevice() == tristate.True }, which: nicsWithoutRDMA,
-		text: "without an RDMA device, beside others that have one: {about}",
-		fix:  do("dmesg says why {module} made none", "{enableRDMA}"),
-	},
-	{status: OK, when: func(f *judged) bool { return f.RDMADevice() == tristate.True }, text: "{rdmaNames}"},
-	{
-		status: Fail, reason: verdict.NoRDMADevice, when: func(f *judged) bool { return f.RDMADevice() == tristate.False },
-		text: "no eligible NIC has an RDMA device", fix: loadRDMA,
-		evidence: withoutRDMA,
-	},
-	{
-		status: Undecidable, reason: verdict.Unreadable, code: "RDMANamespaces",
-		when:     func(f *judged) bool { return f.RDMA.Exclusive },
-		text:     "each RDMA device belongs to one network namespace (netns_mode exclusive), so devices given to containers are not visible from here",
-		fix:      do("rdma system show", "run this program in the host's network namespace"),
-		evidence: func(*judged) []string { return []string{saw(rdma.NetnsMode, "N")} },
-	},
-	{status: Undecidable, reason: verdict.Unreadable, text: "the RDMA devices cannot be read"},
-}}
+func judgeNICDriver(f *judged) finding.Said {
+	driver, driven := f.NIC.Drivers[0], f.NICDriven()
+	if lack := apart(f, verdict.NICDriverNotLoaded, driven, "a NIC that is bound to "+driver); lack.Found() {
+		return lack.Saw(nicDrivers(f)...).Do("bind such a NIC to "+driver, orMoveOther)
+	}
+	switch unbound := unboundNICs(f); {
+	case driven == tristate.True && unbound.Any():
+		return finding.Warn("NICUnbound", "bound to no driver, beside others that are: %s", unbound).Of(unbound).
+			Do("dmesg, searched for its address, says why "+driver+" does not drive it (its firmware, or a fault of "+
+				"the card)",
+				"write its address to /sys/bus/pci/drivers/"+driver+"/bind, or reboot; if that fails again, have the "+
+					"card looked at")
+	case driven == tristate.True:
+		return finding.OK("an eligible NIC is bound to its driver")
+	case driven == tristate.False:
+		return finding.Unmet(verdict.NICDriverNotLoaded, "no eligible NIC is bound to its driver (%s)", driver).
+			Saw(nicDrivers(f)...).Do(bindNIC(f)...)
+	}
+	return finding.Unread("the drivers of the NICs cannot be read").Saw(nicDrivers(f)...)
+}
+
+var rdmaDevice = Check{
+	Name: "rdma-device", Sources: []string{rdma.Class},
+	Codes: []Code{"NoRDMADevice", "NICWithoutRDMA", "RDMANamespaces", finding.Unreadable},
+	Judge: judgeRDMADevice,
+}
+
+func judgeRDMADevice(f *judged) finding.Said {
+	has := f.RDMADevice()
+	if lack := apart(f, verdict.NoRDMADevice, has, "an RDMA device"); lack.Found() {
+		return lack.Saw(withoutRDMA(f)...).Do(loadRDMA(f)...).Do(orMoveOther)
+	}
+	switch without := nicsWithoutRDMA(f); {
+	case has == tristate.True && without.Any():
+		return finding.Warn("NICWithoutRDMA", "without an RDMA device, beside others that have one: %s", without).
+			Of(without).
+			Do("dmesg says why "+f.NIC.Module+" made none", enableRDMA(f))
+	case has == tristate.True:
+		return finding.OK("%s", rdmaNames(f))
+	case has == tristate.False:
+		return finding.Unmet(verdict.NoRDMADevice, "no eligible NIC has an RDMA device").Saw(withoutRDMA(f)...).
+			Do(loadRDMA(f)...)
+	case f.RDMA.Exclusive:
+		return finding.Unread("each RDMA device belongs to one network namespace (netns_mode exclusive), so "+
+			"devices given to containers are not visible from here").
+			As("RDMANamespaces").Saw(finding.Saw(rdma.NetnsMode, "N")).
+			Do("rdma system show", "run this program in the host's network namespace")
+	}
+	return finding.Unread("the RDMA devices cannot be read")
+}
 
 // devices are the RDMA devices of eligible NICs.
 func (f *judged) devices() []*rdma.Device {
@@ -312,7 +374,7 @@ func (f *judged) devices() []*rdma.Device {
 
 // rdmaNames lists the RDMA devices of eligible NICs.
 func rdmaNames(f *judged) string {
-	return strings.Join(texts(f.devices(), func(d *rdma.Device) string { return d.Name }), " ")
+	return strings.Join(finding.Map(f.devices(), func(d *rdma.Device) string { return d.Name }), " ")
 }
 
 func withoutRDMA(f *judged) []string {
@@ -325,4 +387,4 @@ func withoutRDMA(f *judged) []string {
 	return all
 }
 
-func sawNoRDMA(a pci.Address) string { return saw(a.File(rdma.FunctionFile), "absent") }
+func sawNoRDMA(a pci.Address) string { return finding.Saw(a.File(rdma.FunctionFile), "absent") }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gdr-features/internal/finding"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -14,43 +15,65 @@ const (
 	virtualTree  = "; this is a hypervisor's PCI tree, which may hide the real one"
 )
 
-var giveTopology = do("give NCCL a topology file (NCCL_TOPO_FILE), and this program with --topology-file",
-	"or let the hypervisor show the switches of the hardware (QEMU: pxb-pcie and x3130 ports), with ATS of the NICs on")
+// giveTopology is advice for a virtual machine.
+var giveTopology = []string{
+	"give NCCL a topology file (NCCL_TOPO_FILE), and this program with --topology-file",
+	"or let the hypervisor show the switches of the hardware (QEMU: pxb-pcie and x3130 ports), with ATS of the " +
+		"NICs on",
+}
 
-var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.NUMAFile)}, rows: []row{
-	{
-		status: Undecidable, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.Level == topology.Unknown && f.Matrix.Origin == topology.Virtual },
-		text: placeUnknown + virtualTree, fix: giveTopology,
-		evidence: func(f *judged) []string { return f.of(withoutNUMA(f), sawNoNUMA) },
-	},
-	{
-		status: Undecidable, when: func(f *judged) bool { return f.Matrix.Level == topology.Unknown }, which: functionsWithoutNUMA,
-		text: placeUnknown, fix: do("the firmware does not give the NUMA node (_PXM): update it, or use a topology file"),
-	},
-	{status: Undecidable, when: func(f *judged) bool { return f.Matrix.Level == topology.Unknown }, text: placeUnknown},
-	{status: OK, when: func(f *judged) bool { return f.Matrix.Level == topology.PIX }, text: "every GPU has a NIC at PIX"},
-	{status: OK, when: func(f *judged) bool { return f.Matrix.Level == topology.PXB }, text: "every GPU has a NIC at PXB or nearer"},
-	{
-		status: OK, when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.True },
-		text: "in the PCI tree a GPU's nearest NIC is at {worstLevel}; {library} {libraryBeyond}",
-	},
-	{status: Warn, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.Origin == topology.Virtual }, which: farGPUs, text: nearestIsFar + virtualTree, fix: giveTopology},
-	{
-		status: Warn, code: "GPUWithoutNearNIC", which: farGPUs,
-		text: nearestIsFar,
-		fix:  do("put a NIC below the GPU's PCIe switch, or expect less bandwidth through the CPU"),
-	},
-}}
+var level = Check{
+	Name: "level", Sources: []string{pci.Devices, pci.AnyFile(pci.NUMAFile)},
+	Codes: []Code{"VirtualTopology", finding.Unreadable, "GPUWithoutNearNIC"},
+	Judge: judgeLevel,
+}
+
+func judgeLevel(f *judged) finding.Said {
+	virtual := f.Matrix.Origin == topology.Virtual
+	switch level := f.Matrix.Level; {
+	case level == topology.Unknown:
+		return unknownLevel(f, virtual)
+	case level == topology.PIX:
+		return finding.OK("every GPU has a NIC at PIX")
+	case level == topology.PXB:
+		return finding.OK("every GPU has a NIC at PXB or nearer")
+	case f.Matrix.NCCLDefault == tristate.True:
+		return finding.OK("in the PCI tree a GPU's nearest NIC is at %v; %s %s", level, f.GPU.Help.Library,
+			f.GPU.Help.Beyond)
+	}
+	far := farGPUs(f)
+	nearest := fmt.Sprintf("the nearest NIC of a GPU is at %v: %s", f.Matrix.Level, far)
+	switch {
+	case !far.Any():
+		return finding.Said{}
+	case virtual:
+		return finding.Warn("VirtualTopology", "%s"+virtualTree, nearest).Of(far).Do(giveTopology...)
+	}
+	return finding.Warn("GPUWithoutNearNIC", "%s", nearest).Of(far).
+		Do("put a NIC below the GPU's PCIe switch, or expect less bandwidth through the CPU")
+}
+
+// unknownLevel says why the places are not known, as far as that is known.
+func unknownLevel(f *judged, virtual bool) finding.Said {
+	without := functionsWithoutNUMA(f)
+	unknown := finding.Unknown(placeUnknown).Of(without)
+	switch {
+	case virtual:
+		return unknown.And(virtualTree).As("VirtualTopology").Do(giveTopology...)
+	case without.Any():
+		return unknown.Do("the firmware does not give the NUMA node (_PXM): update it, or use a topology file")
+	}
+	return unknown
+}
 
 // mergeNoVFs is what NCCL needs beside a topology file that has virtual functions at their own
 // addresses (crusoecloud/solutions-library 6a72945a): by default it takes all functions of a bus
 // for one NIC, and looks for that at device 0, function 0 (src/transport/net_ib/init.cc,
 // ncclIbGetPciPath, NCCL 2.30.7).
-var mergeNoVFs = do("set NCCL_IB_MERGE_VFS=0 beside NCCL_TOPO_FILE: NCCL then looks for each virtual function itself")
+const mergeNoVFs = "set NCCL_IB_MERGE_VFS=0 beside NCCL_TOPO_FILE: NCCL then looks for each virtual " +
+	"function itself"
 
 func vfsAside(f *judged) bool { return slices.ContainsFunc(f.Matrix.Pairs, f.Matrix.VFAside) }
-
-const nearestIsFar = "the nearest NIC of a GPU is at {worstLevel}: {about}"
 
 // guest: this is a virtual machine, as the CPU, the firmware or the PCI tree shows.
 func guest(f *judged) bool { return f.Guest() }
@@ -62,16 +85,16 @@ func withoutNUMA(f *judged) func(*pci.Function) bool {
 	}
 }
 
-func sawNoNUMA(fn *pci.Function) string { return saw(fn.Address.File(pci.NUMAFile), "-1") }
+func sawNoNUMA(fn *pci.Function) string { return finding.Saw(fn.Address.File(pci.NUMAFile), "-1") }
 
-func functionsWithoutNUMA(f *judged) subjects {
-	return subjects{f.of(withoutNUMA(f), address), f.of(withoutNUMA(f), sawNoNUMA)}
+func functionsWithoutNUMA(f *judged) finding.Subjects {
+	return finding.Subjects{Names: f.of(withoutNUMA(f), address), Evidence: f.of(withoutNUMA(f), sawNoNUMA)}
 }
 
 func address(fn *pci.Function) string { return fn.Address.String() }
 
 // farGPUs lists the GPUs whose nearest NIC is beyond PXB, with it, as explain takes them.
-func farGPUs(f *judged) (far subjects) {
+func farGPUs(f *judged) (far finding.Subjects) {
 	for i, gpu := range f.Matrix.GPUs {
 		if !gpu.Eligible || gpu.Level <= topology.PXB {
 			continue
@@ -81,7 +104,7 @@ func farGPUs(f *judged) (far subjects) {
 		if gpu.Level != f.Matrix.Level {
 			pair += " at " + gpu.Level.String()
 		}
-		far.add(pair, sawPlace(gpu.Function), sawPlace(nearest))
+		far.Add(pair, sawPlace(gpu.Function), sawPlace(nearest))
 	}
 	return far
 }
@@ -96,31 +119,39 @@ func nicOf(f *judged, of *pci.Function) string {
 	return of.Address.String()
 }
 
-var ncclDefault = check{name: "nccl-default", sources: []string{pci.Devices}, rows: []row{
-	{
-		status: Warn, code: "TopologyFileRefused", which: refusedFile,
-		text: "{library} refuses the topology file and does not start: {about}",
-		fix:  do("correct the file", "gdr-features topo -o nccl-xml writes one that {library} accepts"),
-	},
-	{status: OK, when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.True }, text: "{library} uses GPUDirect RDMA for every GPU with its default settings"},
-	{
-		status: Warn, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.False && vfsAside(f) },
-		text:     "{library} looks for virtual functions at function 00.0 of their bus, where the topology file has none",
-		fix:      mergeNoVFs,
-		evidence: sawFar,
-	},
-	{
-		status: Warn, code: "BeyondNCCLDefault", when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.False },
-		text:     "at least one GPU is beyond {library}'s default limit ({libraryLimit})",
-		fix:      do("set NCCL_NET_GDR_LEVEL=PHB or SYS and measure: it may be slower than without GPUDirect RDMA"),
-		evidence: sawFar,
-	},
-	{status: Undecidable, text: "how {library} rates the places of GPUs and NICs is not known"},
-}}
+var ncclDefault = Check{
+	Name: "nccl-default", Sources: []string{pci.Devices},
+	Codes: []Code{"TopologyFileRefused", "VirtualTopology", "BeyondNCCLDefault", finding.Unreadable},
+	Judge: judgeNCCLDefault,
+}
 
-func refusedFile(f *judged) (why subjects) {
+func judgeNCCLDefault(f *judged) finding.Said {
+	library := f.GPU.Help.Library
+	refused := refusedFile(f)
+	switch isDefault := f.Matrix.NCCLDefault; {
+	case refused.Any():
+		return finding.Warn("TopologyFileRefused", "%s refuses the topology file and does not start: %s", library,
+			refused).
+			Of(refused).
+			Do("correct the file", "gdr-features topo -o nccl-xml writes one that "+library+" accepts")
+	case isDefault == tristate.True:
+		return finding.OK("%s uses GPUDirect RDMA for every GPU with its default settings", library)
+	case isDefault == tristate.Unknown:
+		return finding.Unknown("how %s rates the places of GPUs and NICs is not known", library)
+	case vfsAside(f):
+		return finding.Warn("VirtualTopology", "%s looks for virtual functions at function 00.0 of their bus, "+
+			"where the topology file has none", library).
+			Saw(sawFar(f)...).Do(mergeNoVFs)
+	}
+	return finding.Warn("BeyondNCCLDefault", "at least one GPU is beyond %s's default limit (%s)", library,
+		f.GPU.Help.Limit).
+		Saw(sawFar(f)...).
+		Do("set NCCL_NET_GDR_LEVEL=PHB or SYS and measure: it may be slower than without GPUDirect RDMA")
+}
+
+func refusedFile(f *judged) (why finding.Subjects) {
 	if err := f.Matrix.FileRefused; err != nil {
-		why.add(err.Error(), saw(f.Matrix.FileName, err.Error()))
+		why.Add(err.Error(), finding.Saw(f.Matrix.FileName, err.Error()))
 	}
 	return why
 }
@@ -128,7 +159,7 @@ func refusedFile(f *judged) (why subjects) {
 // sawFar is evidence of the GPUs that are far from their NICs; where none is in the
 // PCI tree, of where all are.
 func sawFar(f *judged) []string {
-	if far := farGPUs(f).evidence; len(far) > 0 {
+	if far := farGPUs(f).Evidence; len(far) > 0 {
 		return far
 	}
 	var all []string
@@ -144,16 +175,24 @@ func sawFar(f *judged) []string {
 	return all
 }
 
-var sharedNIC = check{name: "shared-nic", sources: []string{pci.Devices}, rows: []row{{
-	status: Warn, code: "SharedNearNIC", which: sharedNearNIC,
-	text: "NIC {about}",
-	fix:  do("compare with the board's manual and with nodes of the same model: if the board has one NIC for each GPU, ask the vendor for firmware of the PCIe switch (some Gen4 switches show virtual bridges that hide the real tree)"),
-}}}
+var sharedNIC = Check{
+	Name: "shared-nic", Sources: []string{pci.Devices}, Codes: []Code{"SharedNearNIC"},
+	Judge: func(f *judged) finding.Said {
+		shared := sharedNearNIC(f)
+		if !shared.Any() {
+			return finding.Said{}
+		}
+		return finding.Warn("SharedNearNIC", "NIC %s", shared).Of(shared).
+			Do("compare with the board's manual and with nodes of the same model: if the board has one NIC for each " +
+				"GPU, ask the vendor for firmware of the PCIe switch (some Gen4 switches show virtual bridges that hide " +
+				"the real tree)")
+	},
+}
 
 // sharedNearNIC finds two GPUs with the same nearest NIC, while another NIC of the
 // same model is nearest to none and there is one for each GPU: a PCI tree that may
 // not be the board's, as some Gen4 switches show with virtual bridges.
-func sharedNearNIC(f *judged) (shared subjects) {
+func sharedNearNIC(f *judged) (shared finding.Subjects) {
 	if f.Matrix.Origin != topology.Physical || !f.Matrix.Complete {
 		return shared
 	}
@@ -170,7 +209,8 @@ func sharedNearNIC(f *judged) (shared subjects) {
 	}
 	for _, nic := range f.functions(func(fn *pci.Function) bool { return len(served[fn]) > 1 }) {
 		if idle := f.idleTwin(nic, nearest); idle != nil {
-			shared.add(fmt.Sprintf("%v is the nearest of the GPUs %s, while %v, of the same model, is nearest to none", nic.Address, firstFew(served[nic]), idle.Address),
+			shared.Add(fmt.Sprintf("%v is the nearest of the GPUs %s, while %v, of the same model, is nearest to "+
+				"none", nic.Address, finding.FirstFew(served[nic]), idle.Address),
 				sawPlace(nic), sawPlace(idle))
 			break
 		}

@@ -4,27 +4,38 @@ import (
 	"fmt"
 	"slices"
 
+	"gdr-features/internal/finding"
+	"gdr-features/internal/show"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
 
-var link = check{
-	name: "link",
-	sources: []string{
+var link = Check{
+	Name: "link",
+	Sources: []string{
 		pci.AnyFile(pci.LinkWidthFile), pci.AnyFile(pci.MaxLinkWidthFile),
 		pci.AnyFile(pci.LinkSpeedFile), pci.AnyFile(pci.MaxLinkSpeedFile),
 	},
-	rows: []row{
-		{status: Warn, code: "LinkDegraded", when: guest, which: degraded, text: "{about}", fix: do("look on the hypervisor, which shows the real link: there, "+reseat, coldBoot)},
-		{status: Warn, code: "LinkDegraded", which: degraded, text: "{about}", fix: do(reseat, coldBoot)},
-		{
-			status: OK, when: func(f *judged) bool { return len(f.links()) > 0 },
-			text: "{links} of GPUs and NICs at full width, NICs at full speed",
-		},
-	},
+	Codes: []Code{"LinkDegraded"},
+	Judge: judgeLinks,
 }
 
-const reseat = "reseat the card or its riser, look for AER errors in dmesg and at the slot's settings in the firmware"
+func judgeLinks(f *judged) finding.Said {
+	if slow := degraded(f); slow.Any() {
+		warning := finding.Warn("LinkDegraded", "%s", slow).Of(slow)
+		if guest(f) {
+			return warning.Do("look on the hypervisor, which shows the real link: there, "+reseat, coldBoot)
+		}
+		return warning.Do(reseat, coldBoot)
+	}
+	if links := len(f.links()); links > 0 {
+		return finding.OK("%s of GPUs and NICs at full width, NICs at full speed", show.Count(links, "PCIe link"))
+	}
+	return finding.Said{}
+}
+
+const reseat = "reseat the card or its riser, look for AER errors in dmesg and at the slot's settings in " +
+	"the firmware"
 
 const coldBoot = "a cold boot trains the link again"
 
@@ -53,7 +64,7 @@ func (f *judged) links() []cardLink {
 
 // degraded lists what has fewer lanes, or is slower, than both ends can do: the links of
 // cards, then those of the bridges above them.
-func degraded(f *judged) (links subjects) {
+func degraded(f *judged) (links finding.Subjects) {
 	cards := f.links()
 	for _, l := range cards {
 		kind := "NIC"
@@ -61,12 +72,13 @@ func degraded(f *judged) (links subjects) {
 			kind = "GPU"
 		}
 		for _, lack := range l.lacks {
-			links.add(fmt.Sprintf("%s %v runs at %v", kind, l.fn.Address, lack), sawLack(l.card, lack)...)
+			links.Add(fmt.Sprintf("%s %v runs at %v", kind, l.fn.Address, lack), sawLack(l.card, lack)...)
 		}
 	}
 	for _, l := range f.bridgeLinks(cards) {
 		for _, lack := range l.lacks {
-			links.add(fmt.Sprintf("the link between %v and %v above %v runs at %v", l.upper.Address, l.lower.Address, l.below, lack), sawLack(l.less, lack)...)
+			links.Add(fmt.Sprintf("the link between %v and %v above %v runs at %v", l.upper.Address, l.lower.Address,
+				l.below, lack), sawLack(l.less, lack)...)
 		}
 	}
 	return links
@@ -74,7 +86,8 @@ func degraded(f *judged) (links subjects) {
 
 // sawLack is evidence of what the link of a function has, and of what the function can do.
 func sawLack(fn *pci.Function, l pci.LinkLack) []string {
-	return []string{saw(fn.Address.File(l.NowFile), l.Value(l.Now)), saw(fn.Address.File(l.OwnFile), l.Value(l.Own))}
+	return []string{finding.Saw(fn.Address.File(l.NowFile), l.Value(l.Now)),
+		finding.Saw(fn.Address.File(l.OwnFile), l.Value(l.Own))}
 }
 
 // bridgeLink is a PCI Express link between two bridges, less the one of them that shows
@@ -150,7 +163,10 @@ func (f *judged) lacking(lower *pci.Function) *bridgeLink {
 // onlyGPUs: below a switch are only GPUs, of whose card it may be. The driver of an idle GPU
 // may slow down the link above such a switch instead of the GPU's own.
 func (f *judged) onlyGPUs(bridge *pci.Function) bool {
-	below := f.functions(func(fn *pci.Function) bool { return !fn.Bridge() && slices.Contains(fn.Bridges, bridge.Address) })
+	below := f.functions(func(fn *pci.Function) bool {
+		return !fn.Bridge() && slices.Contains(fn.Bridges,
+			bridge.Address)
+	})
 	return !slices.ContainsFunc(below, func(fn *pci.Function) bool {
 		first := fn.Address
 		first.Function = 0 // its audio and USB functions are beside it

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gdr-features/internal/finding"
 	"gdr-features/internal/version"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -14,90 +15,102 @@ import (
 )
 
 // perhapsExcluded is about GPUs that the driver is bound to and may not drive.
-var perhapsExcluded = row{
-	status: Undecidable, reason: verdict.Unreadable, which: excluded(tristate.Unknown),
-	text: "whether the {vendor} driver excludes these GPUs cannot be read: {about}",
-	fix:  do("see the problems listed below"),
+func perhapsExcluded(f *judged) finding.Said {
+	gpus := f.excluded(tristate.Unknown)
+	if !gpus.Any() {
+		return finding.Said{}
+	}
+	return finding.Unread("whether the %s driver excludes these GPUs cannot be read: %s", f.GPU.Help.Vendor, gpus).
+		Of(gpus).Do(seeProblems)
 }
 
 // excluded lists the GPUs of the judged family that are bound to its driver and of which it is
 // as asked for whether the driver excludes them.
-func excluded(is tristate.State) func(*judged) subjects {
-	return func(f *judged) (gpus subjects) {
-		for _, fn := range f.functions(eligibleGPU) {
-			if fn.GPU == f.GPU && fn.Driver == fn.GPU.Driver && f.Platform.GPUs.Excluded(fn.Address) == is {
-				gpus.add(fn.Address.String(), saw(platform.InformationFile(fn.GPU, fn.Address), choose(is, "GPU Excluded: Yes", "", "")))
-			}
+func (f *judged) excluded(is tristate.State) (gpus finding.Subjects) {
+	for _, fn := range f.functions(eligibleGPU) {
+		if fn.GPU == f.GPU && fn.Driver == fn.GPU.Driver && f.Platform.GPUs.Excluded(fn.Address) == is {
+			gpus.Add(fn.Address.String(), finding.Saw(platform.InformationFile(fn.GPU, fn.Address), finding.Choose(is,
+				"GPU Excluded: Yes", "", "")))
 		}
-		return gpus
 	}
+	return gpus
 }
 
-// Rows about GPUs whose memory NVIDIA's driver does not give to NICs, whatever else is there.
-var (
-	virtualGPU = row{
-		status: Undecidable, reason: verdict.Unreadable, code: "VirtualGPU", which: virtualGPUs,
-		text: "these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, and no file says whether these are among them: {about}",
-		fix:  do("pass a whole GPU through to this virtual machine", "or measure with ib_write_bw --use_cuda"),
-	}
-	noPlace = row{
-		code: "DriverRefusesPlace", when: func(f *judged) bool { return f.OwnMemory() == tristate.False },
-		text: "the GPU driver gives its memory to no NIC: its parameter " + kmod.TopoOverride + " is 2",
-		fix:  do("remove NVreg_" + kmod.TopoOverride + "=2 from the driver's parameters (GPU Operator: driver.kernelModuleConfig) and load the driver again"), evidence: topoOverride,
-	}
-	perhapsNoPlace = row{
-		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.TopoCheck() == verdict.TopoCheckUnread },
-		text: "whether the GPU driver gives its memory to NICs depends on its parameter " + kmod.TopoOverride + ", which cannot be read",
-		fix:  do("see the problems listed below"), evidence: func(f *judged) []string { return f.saw(kmod.FactParams, "") },
-	}
-	unmapped = row{
-		code: "DriverRefusesPlace", which: unmappedPairs,
-		text: "GPU driver {gpuVersion} does not map the memory of these GPUs over PCIe for {nic} NICs at their place: {about}",
-		fix:  allowMapping, evidence: topoOverride,
-	}
-)
+// What follows is about GPUs whose memory NVIDIA's driver does not give to NICs, whatever else is
+// there.
 
-// peermemRows come before all others of the check peermem.
-var peermemRows = under(func(f *judged) bool { return f.Registered() == tristate.True }, nil, []row{
-	given(confidentialGuest, func(f *judged) bool { return f.Verdict.Peermem == tristate.Unknown }),
-	given(virtualGPU, func(f *judged) bool { return f.Verdict.Peermem == tristate.Unknown }),
-	given(perhapsNoPlace, func(f *judged) bool { return f.OwnMemory() == tristate.Unknown }),
-	given(failed(noPlace), func(f *judged) bool { return f.Verdict.Peermem == tristate.False }),
-})
+func virtualGPU(f *judged) finding.Said {
+	gpus := virtualGPUs(f)
+	if !gpus.Any() {
+		return finding.Said{}
+	}
+	return finding.Unread("these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, "+
+		"and no file says whether these are among them: %s", gpus).
+		As("VirtualGPU").Of(gpus).
+		Do("pass a whole GPU through to this virtual machine", "or measure with ib_write_bw --use_cuda")
+}
 
-// dmabufRows come before those of other facts of which DMA-BUF's answer is unknown.
-var dmabufRows = under(func(f *judged) bool { return f.Verdict.DMABuf == tristate.Unknown }, nil, []row{
-	given(perhapsExcluded, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.GPUBound }),
-	given(confidentialGuest, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
-	given(virtualGPU, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
-	given(perhapsNoPlace, func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.OwnMemory }),
-	{
-		status: Undecidable, reason: verdict.Unreadable, which: unmappedPairs,
-		when: func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.PCIeMapping },
-		text: "whether the GPU driver maps GPU memory over PCIe for {nic} NICs depends on its version, its parameters and the IOMMU groups, not all of which can be read: {about}",
-		fix:  do("run it where /proc/driver/nvidia is visible: on the host, or in a container whose runtime does not hide it"),
-	},
-	{
-		status: Undecidable, reason: verdict.Unreadable,
-		when: func(f *judged) bool { return firstOf(f, tristate.Unknown) == verdict.PeerToPeer },
-		text: "whether the kernel lets {gpuDriver} export DMA-BUF to NICs below other root ports depends on the CPU, and nothing here says so",
-		fix:  do("put a NIC below the GPU's PCIe switch; peermem does not depend on it"), evidence: func(*judged) []string { return []string{saw(platform.CPUFile, "")} },
-	},
-})
+// noPlace: a parameter forbids every mapping.
+func noPlace(f *judged) finding.Said {
+	if f.OwnMemory() != tristate.False {
+		return finding.Said{}
+	}
+	return finding.Fail("DriverRefusesPlace", "the GPU driver gives its memory to no NIC: its parameter "+
+		""+kmod.TopoOverride+" is 2").
+		Saw(topoOverride(f)...).
+		Do("remove NVreg_" + kmod.TopoOverride + "=2 from the driver's parameters (GPU Operator: " +
+			"driver.kernelModuleConfig) and load the driver again")
+}
 
-func given(r row, condition func(*judged) bool) row { return under(condition, nil, []row{r})[0] }
+func perhapsNoPlace(f *judged) finding.Said {
+	if f.TopoCheck() != verdict.TopoCheckUnread {
+		return finding.Said{}
+	}
+	return finding.Unread("whether the GPU driver gives its memory to NICs depends on its parameter " +
+		"" + kmod.TopoOverride + ", which cannot be read").
+		Saw(f.saw(kmod.FactParams, "")...).Do(seeProblems)
+}
 
-func failed(r row) row {
-	r.status = Fail
-	return r
+// perhapsWithheld says why it is not known whether the driver gives GPU memory to NICs at all.
+func perhapsWithheld(f *judged) finding.Said {
+	for _, why := range [...]func(*judged) finding.Said{confidentialGuest, virtualGPU, perhapsNoPlace} {
+		if said := why(f); said.Found() {
+			return said
+		}
+	}
+	return finding.Said{}
+}
+
+func unmapped(f *judged) finding.Said {
+	pairs := unmappedPairs(f)
+	if !pairs.Any() {
+		return finding.Said{}
+	}
+	return finding.Fail("DriverRefusesPlace", "GPU driver %s does not map the memory of these GPUs over PCIe "+
+		"for %s NICs at their place: %s",
+		gpuDriverVersion(f), f.NIC.Name, pairs).
+		Of(pairs).Saw(topoOverride(f)...).Do(allowMapping(f)...)
+}
+
+func perhapsUnmapped(f *judged) finding.Said {
+	pairs := unmappedPairs(f)
+	if !pairs.Any() {
+		return finding.Said{}
+	}
+	return finding.Unread("whether the GPU driver maps GPU memory over PCIe for %s NICs depends on its "+
+		"version, its parameters and the IOMMU groups, "+
+		"not all of which can be read: %s", f.NIC.Name, pairs).Of(pairs).
+		Do("run it where /proc/driver/nvidia is visible: on the host, or in a container whose runtime does not " +
+			"hide it")
 }
 
 // virtualGPUs lists the virtual GPUs of the judged family.
-func virtualGPUs(f *judged) (gpus subjects) {
+func virtualGPUs(f *judged) (gpus finding.Subjects) {
 	for _, fn := range f.functions(eligibleGPU) {
 		if fn.GPU == f.GPU && f.VirtualGPU(fn) {
 			name := f.Platform.GPUs.Said[fn.Address].Model
-			gpus.add(fn.Address.String()+" "+name, saw(platform.InformationFile(fn.GPU, fn.Address), "Model: "+name))
+			gpus.Add(fn.Address.String()+" "+name, finding.Saw(platform.InformationFile(fn.GPU, fn.Address),
+				"Model: "+name))
 		}
 	}
 	return gpus
@@ -105,7 +118,7 @@ func virtualGPUs(f *judged) (gpus subjects) {
 
 // unmappedPairs lists the GPUs for which no NIC is proven to have a mapping over PCIe, each
 // with the first NIC.
-func unmappedPairs(f *judged) (pairs subjects) {
+func unmappedPairs(f *judged) (pairs finding.Subjects) {
 	for i, gpu := range f.Matrix.GPUs {
 		if !gpu.Eligible || gpu.GPU != f.GPU || !gpu.Coherent() {
 			continue
@@ -119,7 +132,8 @@ func unmappedPairs(f *judged) (pairs subjects) {
 		if len(nics) == 0 || slices.ContainsFunc(nics, func(n *pci.Function) bool { return f.maps(gpu, n) == tristate.True }) {
 			continue
 		}
-		pairs.add(fmt.Sprintf("%v (%s) and %v (%s)", gpu.Address, groupName(gpu.Function), nics[0].Address, groupName(nics[0])),
+		pairs.Add(fmt.Sprintf("%v (%s) and %v (%s)", gpu.Address, groupName(gpu.Function), nics[0].Address,
+			groupName(nics[0])),
 			sawGroup(gpu.Function), sawGroup(nics[0]), sawPlace(gpu.Function), sawPlace(nics[0]))
 	}
 	return pairs
@@ -147,13 +161,15 @@ const olderDriver = "or use GPU driver R580 with NVreg_" + kmod.TopoOverride + "
 func allowMapping(f *judged) []string {
 	const together = "put GPU and NIC into one IOMMU group"
 	if overridable(f) && version.Major(gpuDriverState(f).Version) < 595 {
-		return steps("set options nvidia NVreg_"+kmod.TopoOverride+"=1 in /etc/modprobe.d (GPU Operator: driver.kernelModuleConfig) and load the driver again, if NVIDIA or the machine's vendor supports it there",
+		return finding.Steps("set options nvidia NVreg_"+kmod.TopoOverride+"=1 in /etc/modprobe.d (GPU Operator: "+
+			"driver.kernelModuleConfig) and load the driver again, if NVIDIA or the machine's vendor supports it there",
 			"or "+together)
 	}
 	if f.TopoCheck() == verdict.TopoCheckNotListed {
-		return steps(together, "or put a NIC that has no IOMMU group below one PCIe bridge with the GPU", olderDriver)
+		return finding.Steps(together, "or put a NIC that has no IOMMU group below one PCIe bridge with the GPU",
+			olderDriver)
 	}
-	return steps(together, olderDriver)
+	return finding.Steps(together, olderDriver)
 }
 
 // overridable: the loaded driver may have the parameter that makes it try every pair. Where its
@@ -175,7 +191,8 @@ func overridable(f *judged) bool {
 // is ready all the same.
 func withoutDirectNIC(f *judged) string {
 	if slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Eligible && gpu.Coherent() && len(f.dataDirectBeside(gpu)) > 0 }) {
-		return "UCX and NIXL, which then fail with error 524, need UCX_IB_DIRECT_NIC=n for the farther NIC (GDAKI ignores it)"
+		return "UCX and NIXL, which then fail with error 524, need UCX_IB_DIRECT_NIC=n for the farther NIC (GDAKI " +
+			"ignores it)"
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package findings
 import (
 	"slices"
 
+	"gdr-features/internal/finding"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
@@ -28,10 +29,10 @@ func (f *judged) forGPUs() (nics []*topology.NIC) {
 
 // unboundNICs are those without any driver: one that VFIO has is meant for virtual machines. A driver
 // that fails on one card leaves it so (scitix/sichek PR#118: mlx5_core's probe failed at boot).
-func unboundNICs(f *judged) (nics subjects) {
+func unboundNICs(f *judged) (nics finding.Subjects) {
 	for _, n := range f.forGPUs() {
 		if n.Function.DriverKnown && n.Function.Driver == "" {
-			nics.add(n.Address(), sawDriver(n.Function))
+			nics.Add(n.Address(), sawDriver(n.Function))
 		}
 	}
 	return nics
@@ -39,13 +40,13 @@ func unboundNICs(f *judged) (nics subjects) {
 
 // nicsWithoutRDMA are those with a driver and no RDMA device. Ports of one card may share a device
 // (RoCE LAG), and those of containers may be hidden.
-func nicsWithoutRDMA(f *judged) (nics subjects) {
+func nicsWithoutRDMA(f *judged) (nics finding.Subjects) {
 	if !f.RDMA.Complete {
 		return nics
 	}
 	for _, n := range f.forGPUs() {
 		if n.RDMA == nil && f.NIC.Drives(n.Function.Driver) && !f.cardHasRDMA(n.Function) {
-			nics.add(n.Address(), sawNoRDMA(n.Function.Address))
+			nics.Add(n.Address(), sawNoRDMA(n.Function.Address))
 		}
 	}
 	return nics
@@ -54,29 +55,38 @@ func nicsWithoutRDMA(f *judged) (nics subjects) {
 // cardHasRDMA reports whether some function of the same card has an RDMA device.
 func (f *judged) cardHasRDMA(fn *pci.Function) bool {
 	card := func(a pci.Address) pci.Address { a.Function = 0; return a }
-	return slices.ContainsFunc(f.RDMA.Devices, func(d rdma.Device) bool { return d.PCI != nil && card(*d.PCI) == card(fn.Address) })
+	return slices.ContainsFunc(f.RDMA.Devices,
+		func(d rdma.Device) bool { return d.PCI != nil && card(*d.PCI) == card(fn.Address) })
 }
 
 // verbsEntry: programs reach RDMA devices through ib_uverbs alone.
-var verbsEntry = check{name: "verbs-entry", sources: []string{verbs.Class}, rows: []row{
-	{
-		status: Warn, code: "VerbsEntryMissing", which: withoutEntry,
-		text: "no program can use {about}: a port is ACTIVE, but the kernel made no entry in /sys/class/infiniband_verbs",
-		fix:  do("dmesg | grep uverbs says why", "when no job uses the NIC, write its address to unbind and then to bind in /sys/bus/pci/drivers/{nicDriver}, or reboot"),
+var verbsEntry = Check{
+	Name: "verbs-entry", Sources: []string{verbs.Class}, Codes: []Code{"VerbsEntryMissing"},
+	Judge: func(f *judged) finding.Said {
+		without := withoutEntry(f)
+		if !without.Any() {
+			return finding.Said{}
+		}
+		return finding.Warn("VerbsEntryMissing", "no program can use %s: a port is ACTIVE, but the kernel made no "+
+			"entry in /sys/class/infiniband_verbs", without).
+			Of(without).
+			Do("dmesg | grep uverbs says why",
+				"when no job uses the NIC, write its address to unbind and then to bind in "+
+					"/sys/bus/pci/drivers/"+f.NIC.Drivers[0]+", or reboot")
 	},
-}}
+}
 
 // withoutEntry are the RDMA devices with an ACTIVE port that the kernel made no entry for, so that
 // libibverbs does not find them (NVIDIA/NVSentinel ibdevnode.go@49b9c56 compares the two). Not judged
 // where there is no entry at all: drivers need ib_uverbs, so that a part of the tree is missing.
-func withoutEntry(f *judged) (devices subjects) {
+func withoutEntry(f *judged) (devices finding.Subjects) {
 	if len(f.advised().Verbs) == 0 {
 		return devices
 	}
 	for i := range f.Matrix.NICs {
 		n := &f.Matrix.NICs[i]
 		if n.Eligible && !n.Excluded() && verdict.HasActivePort(n) == tristate.True && !slices.Contains(f.advised().Verbs, n.RDMA.Name) {
-			devices.add(n.RDMA.Name, saw(verbs.Class, "no entry of "+n.RDMA.Name))
+			devices.Add(n.RDMA.Name, finding.Saw(verbs.Class, "no entry of "+n.RDMA.Name))
 		}
 	}
 	return devices

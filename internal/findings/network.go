@@ -4,23 +4,33 @@ import (
 	"fmt"
 	"slices"
 
+	"gdr-features/internal/finding"
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
 )
 
 // nodeNetwork: the node's own network is on a NIC that GPUs use, or whose driver is reloaded
 // for them. A process in a Pod's network namespace knows nothing of it.
-var nodeNetwork = check{name: "node-network", rows: []row{
-	{
-		status: Warn, code: "DefaultRouteOnNearNIC", which: func(f *judged) subjects { return f.defaultRoutes(true) },
-		text: "the node's {nodeRoute} is over a NIC that is near a GPU, so that its own traffic is beside that of the GPUs, and a reload of the NIC's driver cuts it off: {about}",
-		fix:  do("put the node's own network on another NIC", "until then reload the driver only where the node can be reached without it, and not by a container (the Network Operator's driver Pod)"),
-	},
-	{
-		status: OK, which: func(f *judged) subjects { return f.defaultRoutes(false) },
-		text: "the node's {nodeRoute} is over a NIC that is not near a GPU; a reload of the NIC's driver, which the Network Operator's driver Pod does, cuts the node off all the same: {about}",
-	},
-}}
+var nodeNetwork = Check{
+	Name: "node-network", Codes: []Code{"DefaultRouteOnNearNIC"}, Judge: judgeNodeNetwork,
+}
+
+func judgeNodeNetwork(f *judged) finding.Said {
+	if near := f.defaultRoutes(true); near.Any() {
+		return finding.Warn("DefaultRouteOnNearNIC", "the node's %s is over a NIC that is near a GPU, so that its "+
+			"own traffic is beside that of the GPUs, "+
+			"and a reload of the NIC's driver cuts it off: %s", nodeRoute(f), near).Of(near).
+			Do("put the node's own network on another NIC",
+				"until then reload the driver only where the node can be reached without it, and not by a container "+
+					"(the Network Operator's driver Pod)")
+	}
+	if other := f.defaultRoutes(false); other.Any() {
+		return finding.OK("the node's %s is over a NIC that is not near a GPU; a reload of the NIC's driver, "+
+			"which the Network Operator's driver Pod does, "+
+			"cuts the node off all the same: %s", nodeRoute(f), other).Of(other)
+	}
+	return finding.Said{}
+}
 
 // nodeRoute says what of the node's network is over these NICs.
 func nodeRoute(f *judged) string {
@@ -32,7 +42,7 @@ func nodeRoute(f *judged) string {
 
 // defaultRoutes names the eligible NICs that the node's default routes are over, those near a
 // GPU or the others, each once.
-func (f *judged) defaultRoutes(near bool) (nics subjects) {
+func (f *judged) defaultRoutes(near bool) (nics finding.Subjects) {
 	for _, route := range f.Platform.DefaultRoutes {
 		for _, a := range route.Functions {
 			nic := f.PCI.Find(a)
@@ -43,10 +53,10 @@ func (f *judged) defaultRoutes(near bool) (nics subjects) {
 			if nic.Driver != "" {
 				name = fmt.Sprintf("%v (%s, %s)", a, route.Interface, nic.Driver)
 			}
-			if !slices.Contains(nics.names, name) {
-				nics.add(name)
+			if !slices.Contains(nics.Names, name) {
+				nics.Add(name)
 			}
-			nics.evidence = append(nics.evidence, saw(route.File, routeOf(route)))
+			nics.Evidence = append(nics.Evidence, finding.Saw(route.File, routeOf(route)))
 		}
 	}
 	return nics

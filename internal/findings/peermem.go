@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/internal/finding"
 	"gdr-features/source/kmod"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -13,140 +14,180 @@ import (
 
 const peerSymbol = kmod.PeerMemoryAPI
 
-// peermem says whether a peer memory client serves the NICs. If none does, the reason is in
-// rows of their own for each way in which clients reach NICs (family.Client,
-// family.PeerMemory).
-var peermem = check{
-	name: "peermem", facts: []kmod.Fact{verdict.FactPeermem},
-	tail: "{peermemMoving}", evidence: sawPeermem, reason: func(f *judged) verdict.Reason { return f.stepReason(verdict.GPUMemory) },
-	rows: slices.Concat(peermemRows, servedRows, unservedRows,
-		under(loadableClient, sawWhyNotLoaded, notLoaded), under(driverIsClient, nil, notRegistered),
-		under(nicNamesPeers, nil, nobodysPeer), under(vendorsInterface, sawHolders, notHeld), noInterface),
+// peermem says whether a peer memory client serves the NICs. If none does, the reason goes by the
+// way in which clients reach NICs (family.Client, family.PeerMemory).
+var peermem = Check{
+	Name: "peermem", Facts: []kmod.Fact{verdict.FactPeermem},
+	Codes: []Code{
+		"ConfidentialGuest", "VirtualGPU", finding.Unreadable, "DriverRefusesPlace", "MemoryPeersMissing", "EFADriverTooOldForR580", "EFAPeermemUnproven",
+		"PeermemNotInstalled", "PeermemStub", "PeermemUnknownSymbol", "PeermemSymbolMismatch", "PeermemNotLoaded", "NoPeerMemoryPath", "EFAPeermemMissing",
+	},
+	Judge: func(f *judged) finding.Said {
+		said := judgePeermem(f)
+		if !said.Found() {
+			return said
+		}
+		if said.Status == Fail && said.Reason == "" {
+			said.Reason = f.stepReason(verdict.GPUMemory)
+			said.Code = cmp.Or(said.Code, Code(said.Reason))
+		}
+		return said.And(peermemMoving(f)).SawFirst(sawPeermem(f)...)
+	},
 }
 
-var servedRows = []row{
-	{
-		status: Warn, code: "MemoryPeersMissing", when: func(f *judged) bool { return unseenByOldNCCL(f) && seenByNCCL(f) == tristate.True },
-		text:     "{registered}; NCCL before 2.23 does not find it, since this RDMA stack makes no memory_peers, and DMA-BUF cannot replace it here",
-		fix:      do("use NCCL 2.23 or newer, also in containers (NCCL_DEBUG=INFO prints the version)", "{orDMABuf}"),
-		evidence: sawClientFiles,
-	},
-	{
-		status: Warn, code: "MemoryPeersMissing", when: func(f *judged) bool { return unseenByOldNCCL(f) && seenByNCCL(f) == tristate.False },
-		text:     "{registered}, in a place no NCCL version checks: neither memory_peers nor {client}/version is there",
-		fix:      do("unload {clientModule} and load {peermem} of the GPU driver, with NCCL 2.23 or newer"),
-		evidence: sawClientFiles,
-	},
-	{
-		status: Warn, code: "EFADriverTooOldForR580", when: peersTooOld,
-		text:     "{registered}, but its release {nicVersion} does not know the interface of GPU driver {gpuVersion}: registering GPU memory fails",
-		fix:      do("install {module} {neededRelease} or newer, from {peerStack}"),
-		evidence: sawReleases,
-	},
-	{
-		status: Warn, code: "EFAPeermemUnproven", when: saidAlways,
-		text:     "{registered}, which proves nothing: before release {provenFrom} the driver always says so",
-		fix:      do("install a newer driver, from {peerStack}"),
-		evidence: sawReleases,
-	},
-	{status: OK, when: func(f *judged) bool { return f.Verdict.Peermem == tristate.True }, text: "{registered}"},
-	{
-		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.Verdict.Peermem == tristate.Unknown && nicNamesPeers(f) },
-		text: "which GPUs' memory {module} reaches cannot be read", fix: do("mount the host's /sys"),
-	},
-	{
-		status: Undecidable, code: "MemoryPeersMissing", when: unlistedClient,
-		text: "whether {gpuDriver} is registered cannot be seen: it and the RDMA stack have what it needs, but this stack makes no memory_peers, which lists clients",
-		fix: do("ask it for GPU memory: ib_write_bw --use_rocm=0, or a log of RCCL",
-			"if that fails and dmesg says {refused}, {rebuildDriver}, or use DMA-BUF (see dmabuf)", "if it fails without that, {register}"),
-		evidence: func(f *judged) []string { return append(sawRegistering(f), texts(kmod.PeerDirs(), sawMissing)...) },
-	},
-	{
-		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool {
-			return f.Verdict.Peermem == tristate.Unknown && driverIsClient(f) && interfaceFor(f) == tristate.Unknown
-		},
-		text: "whether {gpuDriver} is registered is unknown: the kernel's symbols cannot be read", fix: do("mount the host's /sys and /proc"), evidence: sawRegistering,
-	},
-	{
-		status: Undecidable, reason: verdict.Unreadable, when: func(f *judged) bool { return f.Verdict.Peermem == tristate.Unknown },
-		text: "the state of the kernel modules cannot be read", fix: do("mount the host's /sys"),
-	},
-	{
-		status: OK, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True && loadableClient(f) },
-		text: "not loaded, and not needed: DMA-BUF is available ({dmabufReleases})",
-	},
-	{status: OK, when: func(f *judged) bool { return f.Verdict.DMABuf == tristate.True }, text: "no client, and none is needed: DMA-BUF is available ({dmabufReleases})"},
+func judgePeermem(f *judged) finding.Said {
+	for _, judge := range [...]func(*judged) finding.Said{withheld, served} {
+		if said := judge(f); said.Found() {
+			return said
+		}
+	}
+	switch needless := "DMA-BUF is available (" + f.GPU.Help.DMABuf + ")"; {
+	case f.Verdict.Peermem == tristate.Unknown:
+		return unknownClient(f)
+	case f.Verdict.DMABuf == tristate.True && loadableClient(f):
+		return finding.OK("not loaded, and not needed: %s", needless)
+	case f.Verdict.DMABuf == tristate.True:
+		return finding.OK("no client, and none is needed: %s", needless)
+	case f.GPUDriven() == tristate.False:
+		return finding.Fail("", "not loaded; it needs the GPU driver first").Saw(sawWhyNotLoaded(f)...).Do(seeDriver)
+	case loadableClient(f):
+		return notLoaded(f).Saw(sawWhyNotLoaded(f)...)
+	case driverIsClient(f):
+		return notRegistered(f)
+	case nicNamesPeers(f):
+		return nobodysPeer(f)
+	case vendorsInterface(f):
+		return notHeld(f).Saw(sawHolders(f)...)
+	}
+	return finding.Fail("", "%s supports no peer memory client: DMA-BUF is the only way", f.NIC.Module).
+		Saw(sawInterface(f)...).Do(seeDMABuf)
 }
 
-// unservedRows apply to every kind of client.
-var unservedRows = []row{{
-	status: Fail, when: func(f *judged) bool { return f.GPUDriven() == tristate.False },
-	text: "not loaded; it needs the GPU driver first", fix: seeDriver, evidence: sawWhyNotLoaded,
-}}
+const seeDMABuf = "see dmabuf"
 
-// notLoaded are the reasons why a module that registers with the RDMA core is not loaded.
+// withheld: a client is registered, and the driver may keep GPU memory from it.
+func withheld(f *judged) finding.Said {
+	switch {
+	case f.Registered() != tristate.True:
+		return finding.Said{}
+	case f.Verdict.Peermem == tristate.Unknown:
+		return perhapsWithheld(f)
+	case f.Verdict.Peermem == tristate.False:
+		return noPlace(f)
+	}
+	return finding.Said{}
+}
+
+// served says by what the NICs are served, and what is wrong with it.
+func served(f *judged) finding.Said {
+	by := registered(f)
+	unseen, seen := unseenByOldNCCL(f), seenByNCCL(f)
+	switch {
+	case unseen && seen == tristate.True:
+		return finding.Warn("MemoryPeersMissing", "%s; NCCL before 2.23 does not find it, since this RDMA stack "+
+			"makes no memory_peers, and DMA-BUF cannot replace it here", by).
+			Saw(sawClientFiles(f)...).
+			Do("use NCCL 2.23 or newer, also in containers (NCCL_DEBUG=INFO prints the version)", orDMABuf(f))
+	case unseen && seen == tristate.False:
+		return finding.Warn("MemoryPeersMissing", "%s, in a place no NCCL version checks: neither memory_peers "+
+			"nor %s/version is there", by, firstModule(f)).
+			Saw(sawClientFiles(f)...).
+			Do("unload " + clientModule(f) + " and load " + peermemName(f) + " of the GPU driver, with NCCL 2.23 or " +
+				"newer")
+	case peersTooOld(f):
+		return finding.Warn("EFADriverTooOldForR580", "%s, but its release %s does not know the interface of GPU "+
+			"driver %s: registering GPU memory fails",
+			by, f.advised().NICVersions[f.NIC.Name], gpuDriverVersion(f)).
+			Saw(sawReleases(f)...).
+			Do("install " + f.NIC.Module + " " + neededRelease(f) + " or newer, from " + f.NIC.Help.PeerStack)
+	case saidAlways(f):
+		return finding.Warn("EFAPeermemUnproven", "%s, which proves nothing: before release %s the driver always "+
+			"says so", by, provenFrom(f)).
+			Saw(sawReleases(f)...).Do("install a newer driver, from " + f.NIC.Help.PeerStack)
+	case f.Verdict.Peermem == tristate.True:
+		return finding.OK("%s", by)
+	}
+	return finding.Said{}
+}
+
+// unknownClient says what would tell whether a client is there.
+func unknownClient(f *judged) finding.Said {
+	switch driver := f.GPU.Driver; {
+	case nicNamesPeers(f):
+		return finding.Unread("which GPUs' memory %s reaches cannot be read", f.NIC.Module).Do(mountSys)
+	case unlistedClient(f):
+		return finding.Unknown("whether %s is registered cannot be seen: it and the RDMA stack have what it "+
+			"needs, but this stack makes no memory_peers, which lists clients", driver).
+			As("MemoryPeersMissing").Saw(sawRegistering(f)...).Saw(finding.Map(kmod.PeerDirs(), finding.SawMissing)...).
+			Do("ask it for GPU memory: ib_write_bw --use_rocm=0, or a log of RCCL",
+				"if that fails and "+refusedDriver(f), "if it fails without that, "+f.GPU.Help.Register)
+	case driverIsClient(f) && interfaceFor(f) == tristate.Unknown:
+		return finding.Unread("whether %s is registered is unknown: the kernel's symbols cannot be read", driver).
+			Saw(sawRegistering(f)...).Do("mount the host's /sys and /proc")
+	}
+	return finding.Unread("the state of the kernel modules cannot be read").Do(mountSys)
+}
+
+// notLoaded says why a module that registers with the RDMA core is not loaded.
 // There are two facts: the symbol says whether the RDMA stack has an interface for a
 // client, and the module's dependencies tell what the module was built for.
-var notLoaded = []row{
-	{
-		status: Fail, when: func(f *judged) bool { return interfaceFor(f) == tristate.False && f.NICDriven() == tristate.False },
-		text: "not loaded, and neither are the RDMA drivers, whose interface it needs", fix: do("see nic-driver"),
-	},
-	{
-		status: Fail, code: "PeermemNotInstalled", when: func(f *judged) bool {
-			return f.advised().File.Listed == tristate.False && interfaceFor(f) == tristate.True
-		},
-		text: "the RDMA stack has the interface for it, but no module {peermem} is installed for this kernel", fix: install,
-	},
-	{
-		status: Fail, code: "PeermemStub", when: func(f *judged) bool { return stub(f) && interfaceFor(f) == tristate.False }, text: builtAsStub,
-		fix: func(f *judged) []string {
-			return append(rebuild(f, "install "+f.NIC.Help.PeerStack+", then "), steps(orDMABuf(f))...)
-		},
-	},
-	{status: Fail, code: "PeermemStub", when: stub, text: builtAsStub, fix: func(f *judged) []string { return append(rebuild(f, ""), steps(orDMABuf(f))...) }},
-	{
-		status: Fail, code: "PeermemUnknownSymbol", when: func(f *judged) bool {
-			return f.advised().File.Listed == tristate.True && interfaceFor(f) == tristate.False && exporter(f) == ""
-		},
-		text: "{installed} was built for an RDMA stack with " + peerSymbol + ", which the running one lacks: loading it fails with Unknown symbol",
-		fix: func(f *judged) []string {
-			return append(rebuild(f, "install and load "+f.NIC.Help.PeerStack+" for this kernel, then "), steps(orDMABuf(f))...)
-		},
-	},
-	{
-		status: Fail, code: "PeermemUnknownSymbol", when: func(f *judged) bool {
-			return f.advised().File.Listed == tristate.True && interfaceFor(f) == tristate.False
-		},
-		text: "{peerExporter} on disk has " + peerSymbol + ", but the running one does not: the RDMA drivers were installed and not loaded since",
-		fix:  do("restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot", "then modprobe {peermem}"),
-	},
-	{
-		status: Fail, code: "PeermemSymbolMismatch", when: otherStack,
-		text: "not loaded, and the running RDMA stack is not the installed one: the interface for it is in {peerExporter} on disk, and in {symbolOwner} of the running kernel",
-		fix: func(f *judged) []string {
-			return slices.Concat(modprobe(f), steps("if that says Invalid argument or Unknown symbol and MOFED was upgraded, restart the RDMA drivers or reboot"), rebuild(f, "if it was not upgraded, "))
-		},
-	},
-	{
-		status: Fail, reason: verdict.PeermemNotLoaded, when: func(f *judged) bool { return interfaceFor(f) == tristate.True },
-		text: "not loaded, though the RDMA stack has the interface for it",
-		fix: func(f *judged) []string {
-			return slices.Concat(modprobe(f), rebuild(f, "if that says Invalid argument or dmesg disagrees about version of symbol, "), steps("if it says Unknown symbol, see PeermemUnknownSymbol"))
-		},
-	},
-	{
-		status: Fail, reason: verdict.NoPeerMemoryPath, when: func(f *judged) bool { return interfaceFor(f) == tristate.False },
-		text: "not loaded, and the RDMA stack has no interface for it (" + peerSymbol + ")",
-		fix: func(f *judged) []string {
-			return append(rebuild(f, "install "+f.NIC.Help.PeerStack+", then "), steps(orDMABuf(f))...)
-		},
-	},
-	{
-		status: Fail, reason: verdict.NoPeerMemoryPath,
-		text: "not loaded; whether the RDMA stack has an interface for it cannot be read",
-		fix:  do("{load}", "it says Unknown symbol if there is no interface, or Invalid argument if the module was built without one"),
-	},
+func notLoaded(f *judged) finding.Said {
+	running, file := interfaceFor(f), &f.advised().File
+	withStack := "install " + f.NIC.Help.PeerStack + ", then "
+	switch {
+	case running == tristate.False && f.NICDriven() == tristate.False:
+		return finding.Fail("", "not loaded, and neither are the RDMA drivers, whose interface it needs").
+			Do("see nic-driver")
+	case running == tristate.True && file.Listed == tristate.False:
+		return finding.Fail("PeermemNotInstalled", "the RDMA stack has the interface for it, but no module %s is "+
+			"installed for this kernel", peermemName(f)).
+			Do(install(f)...)
+	case stub(f):
+		before := ""
+		if running == tristate.False {
+			before = withStack
+		}
+		return finding.Fail("PeermemStub", "%s was built without the RDMA stack's peer memory symbols: loading it "+
+			"fails with Invalid argument", file.Name).
+			Do(rebuild(f, before)...).Do(orDMABuf(f))
+	case running == tristate.False && file.Listed == tristate.True:
+		return unknownSymbol(f)
+	case otherStack(f):
+		return finding.Fail("PeermemSymbolMismatch", "not loaded, and the running RDMA stack is not the installed "+
+			"one: the interface for it is in %s on disk, and in %s of the running kernel",
+			exporter(f), f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner).
+			Do(modprobe(f)...).
+			Do("if that says Invalid argument or Unknown symbol and MOFED was upgraded, restart the RDMA drivers or " +
+				"reboot").
+			Do(rebuild(f, "if it was not upgraded, ")...)
+	case running == tristate.True:
+		return finding.Unmet(verdict.PeermemNotLoaded, "not loaded, though the RDMA stack has the interface for it").
+			Do(modprobe(f)...).
+			Do(rebuild(f, "if that says Invalid argument or dmesg disagrees about version of symbol, ")...).
+			Do("if it says Unknown symbol, see PeermemUnknownSymbol")
+	case running == tristate.False:
+		return finding.Unmet(verdict.NoPeerMemoryPath, "not loaded, and the RDMA stack has no interface for it "+
+			"("+peerSymbol+")").
+			Do(rebuild(f, withStack)...).Do(orDMABuf(f))
+	}
+	return finding.Unmet(verdict.NoPeerMemoryPath, "not loaded; whether the RDMA stack has an interface for it "+
+		"cannot be read").
+		Do(load(f), "it says Unknown symbol if there is no interface, or Invalid argument if the module was built "+
+			"without one")
+}
+
+// unknownSymbol: the module was built for an RDMA stack that is not the running one.
+func unknownSymbol(f *judged) finding.Said {
+	if on := exporter(f); on != "" {
+		return finding.Fail("PeermemUnknownSymbol", "%s on disk has "+peerSymbol+", but the running one does not: "+
+			"the RDMA drivers were installed and not loaded since", on).
+			Do("restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot",
+				"then modprobe "+peermemName(f))
+	}
+	return finding.Fail("PeermemUnknownSymbol", "%s was built for an RDMA stack with "+peerSymbol+", which the "+
+		"running one lacks: loading it fails with Unknown symbol",
+		f.advised().File.Name).
+		Do(rebuild(f, "install and load "+f.NIC.Help.PeerStack+" for this kernel, then ")...).Do(orDMABuf(f))
 }
 
 // interfaceFor reports whether the running RDMA stack has the interface for clients.
@@ -220,8 +261,6 @@ func stub(f *judged) bool {
 	return f.advised().File.Listed == tristate.True && len(f.advised().File.Needs) == 0
 }
 
-const builtAsStub = "{installed} was built without the RDMA stack's peer memory symbols: loading it fails with Invalid argument"
-
 // exporter tells which module on disk has the PeerDirect API, by what peermem
 // depends on: ib_uverbs (MOFED 24.07 and newer, Ubuntu), which needs ib_core
 // itself, or ib_core; "" for none. What a driver's container has on disk is not
@@ -250,20 +289,20 @@ func sawPeermem(f *judged) []string {
 	p := f.Client()
 	switch {
 	case p.File != "":
-		return []string{saw(p.File, cmp.Or(p.Says, "empty"))}
+		return []string{finding.Saw(p.File, cmp.Or(p.Says, "empty"))}
 	case firstModule(f) != "" && !nicNamesPeers(f):
-		return []string{saw(kmod.InitFile(firstModule(f)), string(clientState(f)))}
+		return []string{finding.Saw(kmod.InitFile(firstModule(f)), string(clientState(f)))}
 	case p.By != "":
-		return []string{sawFile(p.By, tristate.True)}
+		return []string{finding.SawFile(p.By, tristate.True)}
 	}
 	return nil
 }
 
 // sawClientFiles is evidence that the files by which NCCL finds a client are not there.
 func sawClientFiles(f *judged) []string {
-	all := texts(f.Kmod.Files[kmod.FactNCCLClient], sawMissing)
+	all := finding.Map(f.Kmod.Files[kmod.FactNCCLClient], finding.SawMissing)
 	if clientState(f) == kmod.Live {
-		all = append(all, sawFile(kmod.AttributeFile(firstModule(f), "version"), f.advised().Peermem.Version))
+		all = append(all, finding.SawFile(kmod.AttributeFile(firstModule(f), "version"), f.advised().Peermem.Version))
 	}
 	return all
 }
@@ -278,5 +317,5 @@ func sawModuleFile(f *judged) []string {
 	if file.Listed != tristate.True {
 		found = "no " + peermemName(f)
 	}
-	return texts(file.Dep, func(dep string) string { return saw(dep, found) })
+	return finding.Map(file.Dep, func(dep string) string { return finding.Saw(dep, found) })
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/internal/finding"
 	"gdr-features/internal/show"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
@@ -14,21 +15,47 @@ import (
 	"gdr-features/verdict"
 )
 
-var port = check{name: "port", sources: []string{rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.LinkLayerFile)}, rows: append(apartPorts, []row{
-	{
-		status: Warn, code: "PortDown", when: func(f *judged) bool { return f.ActivePort() == tristate.True && anyDown(f) }, which: idlePorts,
-		text: "{activePorts}{linkLayer}; others: {about}", fix: portFixes,
-	},
-	{status: Undecidable, when: func(f *judged) bool { return f.ActivePort() == tristate.True }, which: idlePorts, text: "{activePorts}{linkLayer}; others: {about}", fix: portFixes},
-	{status: OK, when: func(f *judged) bool { return f.ActivePort() == tristate.True }, text: "{activePorts}{linkLayer}"},
-	{
-		status: Fail, reason: verdict.NoActivePort,
-		when: func(f *judged) bool { return f.ActivePort() == tristate.False && f.RDMADevice() != tristate.True },
-		text: "no RDMA device, so no port", fix: do("see rdma-device"), evidence: func(f *judged) []string { return idlePorts(f).evidence },
-	},
-	{status: Fail, reason: verdict.NoActivePort, when: func(f *judged) bool { return f.ActivePort() == tristate.False }, text: "{activePorts}", fix: portFixes, evidence: func(f *judged) []string { return idlePorts(f).evidence }},
-	{status: Undecidable, reason: verdict.Unreadable, text: "the state of the ports cannot be read", evidence: func(f *judged) []string { return idlePorts(f).evidence }},
-}...)}
+var port = Check{
+	Name: "port", Sources: []string{rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.LinkLayerFile)},
+	Codes: []Code{"NoActivePort", finding.Unreadable, "PortDown"},
+	Judge: judgePorts,
+}
+
+func judgePorts(f *judged) finding.Said {
+	active, idle := f.ActivePort(), idlePorts(f)
+	if lack := apart(f, verdict.NoActivePort, active, "an ACTIVE port"); lack.Found() {
+		lack.Detail = activePorts(f) + ", but " + lack.Detail
+		return lack.Saw(idle.Evidence...).Do(portFixes(f)...).Do(orMoveOther)
+	}
+	perhapsApart := f.apartPairs(tristate.Unknown, verdict.NoActivePort)
+	switch {
+	case active == tristate.True && perhapsApart.Any():
+		return finding.Unread("%s, but not all can be read of what it takes to reach the memory of one GPU "+
+			"through one NIC on this CPU: %s",
+			activePorts(f), perhapsApart).
+			Of(perhapsApart).Saw(gpuDrivers(f)...).Saw(nicDrivers(f)...).Do(seeProblems, mountSys)
+	case active == tristate.True:
+		return somePortsActive(f, idle)
+	case active == tristate.False && f.RDMADevice() != tristate.True:
+		return finding.Unmet(verdict.NoActivePort, "no RDMA device, so no port").Of(idle).Do("see rdma-device")
+	case active == tristate.False:
+		return finding.Unmet(verdict.NoActivePort, "%s", activePorts(f)).Of(idle).Do(portFixes(f)...)
+	}
+	return finding.Unread("the state of the ports cannot be read").Of(idle)
+}
+
+// somePortsActive says what the other ports are.
+func somePortsActive(f *judged, idle finding.Subjects) finding.Said {
+	text := activePorts(f) + linkLayer(f)
+	if !idle.Any() {
+		return finding.OK("%s", text)
+	}
+	others := finding.Unknown("%s; others: %s", text, idle)
+	if anyDown(f) {
+		others = finding.Warn("PortDown", "%s; others: %s", text, idle)
+	}
+	return others.Of(idle).Do(portFixes(f)...)
+}
 
 // eachPort calls do for the ports of the eligible NICs.
 func (f *judged) eachPort(do func(d *rdma.Device, p rdma.Port)) {
@@ -64,21 +91,21 @@ func anyDown(f *judged) (down bool) {
 
 // idlePorts names the ports that are not active: first those that are down, then
 // those that may be.
-func idlePorts(f *judged) (idle subjects) {
+func idlePorts(f *judged) (idle finding.Subjects) {
 	var unread []string
 	f.eachPort(func(d *rdma.Device, p rdma.Port) {
 		name := fmt.Sprintf("%s/%d %s", d.Name, p.Number, portState(p))
 		switch p.Usable() {
 		case tristate.False:
-			idle.names = append(idle.names, name)
+			idle.Names = append(idle.Names, name)
 		case tristate.Unknown:
 			unread = append(unread, name)
 		case tristate.True:
 			return
 		}
-		idle.evidence = append(idle.evidence, sawPort(d, p))
+		idle.Evidence = append(idle.Evidence, sawPort(d, p))
 	})
-	idle.names = append(idle.names, unread...)
+	idle.Names = append(idle.Names, unread...)
 	return idle
 }
 
@@ -130,23 +157,32 @@ func portFix(p rdma.Port, f *judged) string {
 // sawPort is evidence of a port that is not active, or not known to be.
 func sawPort(d *rdma.Device, p rdma.Port) string {
 	if p.State == "ACTIVE" {
-		return saw(d.PortFile(p.Number, rdma.LinkLayerFile), p.LinkLayer)
+		return finding.Saw(d.PortFile(p.Number, rdma.LinkLayerFile), p.LinkLayer)
 	}
-	return saw(d.PortFile(p.Number, rdma.StateFile), portState(p))
+	return finding.Saw(d.PortFile(p.Number, rdma.StateFile), portState(p))
 }
 
-var nearPort = check{name: "near-port", sources: []string{rdma.AnyPortFile(rdma.StateFile), pci.Devices}, rows: []row{{
-	status: Warn, code: "NearPortDown", which: nearPortsDown,
-	text: "a GPU cannot use its nearest NIC: {about}",
-	fix:  do("{nearNICUp}", "until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA", "{withoutDirectNIC}"),
-}}}
+var nearPort = Check{
+	Name: "near-port", Sources: []string{rdma.AnyPortFile(rdma.StateFile),
+		pci.Devices}, Codes: []Code{"NearPortDown"},
+	Judge: func(f *judged) finding.Said {
+		down := nearPortsDown(f)
+		if !down.Any() {
+			return finding.Said{}
+		}
+		return finding.Warn("NearPortDown", "a GPU cannot use its nearest NIC: %s", down).Of(down).
+			Do(nearNICUp(f), "until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA",
+				withoutDirectNIC(f))
+	},
+}
 
 // nearPortsDown finds GPUs whose nearest NICs have no active port while farther
 // ones have: the pair that is left is worse than the machine's level says.
-func nearPortsDown(f *judged) (gpus subjects) {
+func nearPortsDown(f *judged) (gpus finding.Subjects) {
 	f.eachNearPortDown(func(gpu *topology.GPU, near, left *topology.Pair) {
 		dead, alive := &f.Matrix.NICs[near.NIC], &f.Matrix.NICs[left.NIC]
-		gpus.add(fmt.Sprintf("%v has %s at %v %s, and %s at %v next", gpu.Address, nicName(dead), near.Level, lackOf(dead).text, nicName(alive), left.Level),
+		gpus.Add(fmt.Sprintf("%v has %s at %v %s, and %s at %v next", gpu.Address, nicName(dead), near.Level,
+			lackOf(dead).text, nicName(alive), left.Level),
 			sawPorts(dead)...)
 	})
 	return gpus
@@ -184,7 +220,7 @@ func nearNICUp(f *judged) string {
 	f.eachNearPortDown(func(_ *topology.GPU, near, _ *topology.Pair) {
 		all = append(all, lackOf(&f.Matrix.NICs[near.NIC]).fix)
 	})
-	return strings.Join(unique(all), "; ")
+	return strings.Join(finding.Unique(all), "; ")
 }
 
 // nearestOf returns a GPU's nearest pair, and the nearest one whose NIC has an active
@@ -218,5 +254,5 @@ func sawPorts(n *topology.NIC) []string {
 	if n.RDMA == nil {
 		return []string{sawNoRDMA(n.Function.Address)}
 	}
-	return texts(n.RDMA.Ports, func(p rdma.Port) string { return sawPort(n.RDMA, p) })
+	return finding.Map(n.RDMA.Ports, func(p rdma.Port) string { return sawPort(n.RDMA, p) })
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/internal/finding"
 	"gdr-features/internal/version"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
@@ -44,32 +45,34 @@ func bindGPU(f *judged) []string {
 	load := "modprobe " + family.Driver + ", or wait for " + family.Help.Operator
 	for _, gpu := range f.Matrix.GPUs {
 		if driver := gpu.Driver; gpu.Eligible && gpu.GPU == family && driver != "" && !gpu.PassedThrough() {
-			return steps(driver+" is bound to the GPUs: blacklist "+driver+" in /etc/modprobe.d, rebuild the initramfs and reboot", "then "+load)
+			return finding.Steps(driver+" is bound to the GPUs: blacklist "+driver+" in /etc/modprobe.d, rebuild the "+
+				"initramfs and reboot", "then "+load)
 		}
 	}
 	if gpuDriverState(f).Loaded == tristate.True {
-		return steps(family.Driver + " is loaded but bound to none of them: " + family.Help.Unbound)
+		return finding.Steps(family.Driver + " is loaded but bound to none of them: " + family.Help.Unbound)
 	}
-	return steps(load)
+	return finding.Steps(load)
 }
 
 func bindNIC(f *judged) []string {
 	nic := f.NIC
 	driver := nic.Drivers[0]
 	if allNICsPassedThrough(f) {
-		return steps("the NICs are bound to vfio, for virtual machines", "to use one on this host, unbind one that no virtual machine uses and bind it to "+driver)
+		return finding.Steps("the NICs are bound to vfio, for virtual machines",
+			"to use one on this host, unbind one that no virtual machine uses and bind it to "+driver)
 	}
 	if nic.Help.Operator == "" {
-		return steps("modprobe " + driver)
+		return finding.Steps("modprobe " + driver)
 	}
-	return steps("modprobe " + driver + ", or wait for " + nic.Help.Operator)
+	return finding.Steps("modprobe " + driver + ", or wait for " + nic.Help.Operator)
 }
 
 func loadRDMA(f *judged) []string {
 	if f.NICDriven() == tristate.False {
-		return steps("see nic-driver")
+		return finding.Steps("see nic-driver")
 	}
-	return steps("modprobe "+f.NIC.Module, enableRDMA(f))
+	return finding.Steps("modprobe "+f.NIC.Module, enableRDMA(f))
 }
 
 func enableRDMA(f *judged) string {
@@ -104,11 +107,13 @@ func peermemName(f *judged) string {
 func modprobe(f *judged) []string {
 	switch {
 	case forerunner(f, f.advised().File.Name):
-		return steps("modprobe "+peermemName(f)+", which is the one installed", newerClient(f))
+		return finding.Steps("modprobe "+peermemName(f)+", which is the one installed", newerClient(f))
 	case f.advised().Operators.GPU == tristate.True:
-		return steps("set driver.rdma.enabled=true in the GPU Operator, whose container nvidia-peermem-ctr loads it", "by hand: "+load(f)+legacyParameter(f))
+		return finding.Steps("set driver.rdma.enabled=true in the GPU Operator, whose container "+
+			"nvidia-peermem-ctr loads it", "by hand: "+load(f)+legacyParameter(f))
 	}
-	return steps(load(f) + legacyParameter(f) + ", and for the next boot /etc/modules-load.d (GPU Operator: driver.rdma.enabled=true)")
+	return finding.Steps(load(f) + legacyParameter(f) + ", and for the next boot /etc/modules-load.d (GPU " +
+		"Operator: driver.rdma.enabled=true)")
 }
 
 // newerClient is advice where only a forerunner is installed; "" otherwise.
@@ -151,7 +156,9 @@ const operatorRebuild = "drain this node and reboot it, so that the GPU Operator
 
 // rebuild says how the module is rebuilt here, for the running RDMA stack, after what has to
 // be done before.
-func rebuild(f *judged, before string) []string { return steps(before+rebuildHere(f), newerClient(f)) }
+func rebuild(f *judged, before string) []string {
+	return finding.Steps(before+rebuildHere(f), newerClient(f))
+}
 
 func rebuildHere(f *judged) string {
 	version := gpuDriverState(f).Version
@@ -163,21 +170,25 @@ func rebuildHere(f *judged) string {
 	case version == "":
 		return "rebuild the GPU driver against the running RDMA stack (its installer, or DKMS)"
 	}
-	return fmt.Sprintf("rebuild the GPU driver against the running RDMA stack (its installer, or dkms build --force nvidia/%[1]s && dkms install --force nvidia/%[1]s)", version)
+	return fmt.Sprintf("rebuild the GPU driver against the running RDMA stack (its installer, or dkms build "+
+		"--force nvidia/%[1]s && dkms install --force nvidia/%[1]s)", version)
 }
 
 // install says where a missing module comes from.
 func install(f *judged) []string {
 	if f.advised().Operators.GPU == tristate.True {
-		return steps("use a driver image that has nvidia-peermem for this kernel", "if the log of the driver Pod says userspace-only install, "+operatorRebuild)
+		return finding.Steps("use a driver image that has nvidia-peermem for this kernel",
+			"if the log of the driver Pod says userspace-only install, "+operatorRebuild)
 	}
-	return steps("install the GPU driver's kernel modules for this kernel (nvidia-peermem is part of them from 470 on), or an image that has it", orDMABuf(f))
+	return finding.Steps("install the GPU driver's kernel modules for this kernel (nvidia-peermem is part of "+
+		"them from 470 on), or an image that has it", orDMABuf(f))
 }
 
 // orDMABuf names the other way where this machine's GPUs and NICs support it.
 func orDMABuf(f *judged) string {
 	if gpuDriverState(f).Open == tristate.False && f.Turing() == tristate.True && f.NIC.Help.DMABufStack != "" {
-		return "or do without: the open kernel modules of the GPU driver with DMA-BUF (" + f.NIC.Help.DMABufStack + ")"
+		return "or do without: the open kernel modules of the GPU driver with DMA-BUF " +
+			"(" + f.NIC.Help.DMABufStack + ")"
 	}
 	return ""
 }
@@ -191,13 +202,16 @@ func passthroughIOMMU(f *judged) string {
 	}
 	switch {
 	case translationNeeded(f) && f.BeforePASID() != tristate.False:
-		return "use Linux 6.11 or newer, then boot with " + word + " (before it, no program would get a CUDA context here while ACS is on)"
+		return "use Linux 6.11 or newer, then boot with " + word + " (before it, no program would get a CUDA " +
+			"context here while ACS is on)"
 	case slices.Contains(f.Platform.CommandLine, word):
-		return "the kernel was booted with " + word + ", but these groups are translated: a later word of its command line, an untrusted port or a driver's own choice set them otherwise (dmesg, Default domain type)"
+		return "the kernel was booted with " + word + ", but these groups are translated: a later word of its " +
+			"command line, an untrusted port or a driver's own choice set them otherwise (dmesg, Default domain type)"
 	case guest(f):
 		return "in this virtual machine: boot with " + word + ", or configure the hypervisor without a virtual IOMMU"
 	}
-	return "boot with " + word + ", as " + f.GPU.Help.Vendor + " recommends for GPUDirect RDMA (devices given to virtual machines stay isolated)"
+	return "boot with " + word + ", as " + f.GPU.Help.Vendor + " recommends for GPUDirect RDMA (devices given " +
+		"to virtual machines stay isolated)"
 }
 
 // orOff is an alternative where the GPU Operator waits for drivers that DMA-BUF does
@@ -210,8 +224,7 @@ func orOff(f *judged) string {
 }
 
 // setpci is the command that clears the redirect bits of the bridges, and no others.
-func setpci(f *judged) string {
-	bridges := f.about.names
+func setpci(bridges []string) string {
 	if len(bridges) == 1 {
 		return "setpci -s " + bridges[0] + " ECAP_ACS+0x6.w=0000:002c"
 	}
@@ -219,8 +232,8 @@ func setpci(f *judged) string {
 }
 
 // disableRedirect is the word of the kernel's command line that does the same.
-func disableRedirect(f *judged) string {
-	if bridges := f.about.names; len(bridges) == 1 {
+func disableRedirect(bridges []string) string {
+	if len(bridges) == 1 {
 		return "pci=disable_acs_redir=" + bridges[0]
 	}
 	return "pci=disable_acs_redir= followed by these addresses, separated by semicolons"

@@ -1,4 +1,4 @@
-package findings
+package pod
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/internal/finding"
 	"gdr-features/internal/frameworks"
 	"gdr-features/source/rdma"
 )
@@ -82,12 +83,13 @@ func inRange(of *netip.Prefix, g rdma.GID) bool {
 	return of.IsValid() && netip.PrefixFrom(of.Addr(), of.Bits()).Masked() == netip.PrefixFrom(address, of.Bits()).Masked()
 }
 
-const dropIndex = "remove the variable from spec.containers[].env: NCCL 2.21 or newer, NVSHMEM and UCX choose an entry of each port themselves"
+const dropIndex = "remove the variable from spec.containers[].env: NCCL 2.21 or newer, NVSHMEM and UCX " +
+	"choose an entry of each port themselves"
 
 // gidIndexFix is what to do about an index that is wrong. To remove it does not help where NCCL or
 // NVSHMEM would choose an entry that is no better: on ports with IPv6 addresses alone both stay at
 // the entry 0 unless they are told the family, which counts only without an index.
-func gidIndexFix(f *judged) []string {
+func (f *judged) gidIndexFix() []string {
 	var all []string
 	for _, v := range frameworks.GIDIndexes(f.Pod.Environment.Variables) {
 		chooser, _, _ := strings.Cut(v.Name, "_")
@@ -101,13 +103,14 @@ func gidIndexFix(f *judged) []string {
 			all, or = append(all, fmt.Sprintf("set %s=%d", v.Name, index)), "or "
 		}
 		if wish.IPv6 = true; f.choiceUsable(wish) {
-			all = append(all, fmt.Sprintf("%sset %s_IB_ADDR_FAMILY=AF_INET6 and remove %s: without the family, %s would take an entry that is not routable", or, chooser, v.Name, chooser))
+			all = append(all, fmt.Sprintf("%sset %s_IB_ADDR_FAMILY=AF_INET6 and remove %s: without the "+
+				"family, %s would take an entry that is not routable", or, chooser, v.Name, chooser))
 		}
 	}
 	if len(all) == 0 {
-		return steps(dropIndex, "see roce-gids for the addresses")
+		return []string{dropIndex, "see roce-gids for the addresses"}
 	}
-	return unique(all)
+	return finding.Unique(all)
 }
 
 // choiceUsable reports whether on each port whose table was read the choice is usable, where the
