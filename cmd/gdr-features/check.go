@@ -1,7 +1,7 @@
 package main
 
 import (
-	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -18,13 +18,15 @@ import (
 	"gdr-features/internal/mechanism"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/pod"
+	"gdr-features/internal/snapshot"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )
 
 func (a *app) checkCommand() *cobra.Command {
 	var format, level, expected string
-	var pod podOptions
+	var asked podOptions
 	var inPod bool
 	c := &cobra.Command{
 		Use:   "check",
@@ -69,64 +71,82 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 			if err != nil {
 				return err
 			}
-			o := report.ForCheck.Expecting(want)
-			var wrong error
-			if inPod {
-				judged, err := a.inPod(pod)
-				if err != nil {
+			if !inPod {
+				if err := withoutPod(cmd.Flags()); err != nil {
 					return err
 				}
-				if pod.gpus != "" {
-					judged.GPUs = func(r *report.Report) (chosen []int) {
-						chosen, wrong = selectGPUs(r, pod.gpus)
-						return chosen
-					}
-				}
-				o = o.InPod(judged)
-			} else if err := withoutPod(cmd.Flags()); err != nil {
-				return err
+				return a.check(cmd.Context(), report.ForCheck.Expecting(want), limit, format)
 			}
-			r, err := a.collect(cmd.Context(), o)
-			if err := cmp.Or(err, wrong); err != nil {
-				return err
-			}
-			switch {
-			case format == "json":
-				err = render.CheckJSON(a.out, r)
-			case inPod:
-				err = render.CheckPod(a.page, r, limit, format == "wide")
-			default:
-				err = render.Check(a.page, r, format == "wide")
-			}
-			if err != nil {
-				return err
-			}
-			return checkStatus(r, limit)
+			return a.checkPod(cmd.Context(), report.ForPod.Expecting(want), asked, limit, format)
 		},
 	}
 	c.Flags().BoolVar(&inPod, "pod", false, "also judge the container that this process runs in")
 	cli.Output(c, &format, "table, wide or json", "table", "wide", "json")
 	c.Flags().StringVar(&level, "level", "", "the farthest level allowed for a GPU's nearest NIC: PIX, PXB, PHB, NODE or SYS")
-	c.Flags().StringVar(&pod.image, "image", "", "with --pod: judge the libraries in this directory, an unpacked image; by default those of this container")
-	c.Flags().StringVar(&pod.framework, "for", "", "with --pod: judge the ways to GPU memory of this framework alone: "+strings.Join(mechanism.Names(), ", "))
+	c.Flags().StringVar(&asked.image, "image", "", "with --pod: judge the libraries in this directory, an unpacked image; by default those of this container")
+	c.Flags().StringVar(&asked.framework, "for", "", "with --pod: judge the ways to GPU memory of this framework alone: "+strings.Join(mechanism.Names(), ", "))
 	cli.Words(c, "for", mechanism.Names()...)
-	c.Flags().StringVar(&pod.gpus, "gpus", "", "with --pod: judge for these GPUs, as env takes them; by default those that CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES leave")
+	c.Flags().StringVar(&asked.gpus, "gpus", "", "with --pod: judge for these GPUs, as env takes them; by default those that CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES leave")
 	machineflags.DefineExpect(c.Flags(), &expected)
 	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
 	return c
 }
 
-// checkStatus returns the exit status for verdict, level, expectations and container. An
-// unknown level does not count as near enough.
-func checkStatus(r *report.Report, limit topology.Level) error {
-	state := tristate.And(r.Verdict.Ready, r.Within(limit))
-	if r.Expected != nil {
-		state = tristate.And(state, r.Expected.State)
+// check judges the machine.
+func (a *app) check(ctx context.Context, o report.Options, limit topology.Level, format string) error {
+	r, err := a.collect(ctx, o)
+	if err != nil {
+		return err
 	}
-	if r.Pod != nil {
-		state = tristate.And(state, findings.InPod(r.Findings))
+	if format == "json" {
+		err = render.CheckJSON(a.out, r, false)
+	} else {
+		err = render.Check(a.page, r, format == "wide")
 	}
-	return cli.StatusOf(state)
+	if err != nil {
+		return err
+	}
+	return cli.StatusOf(tristate.And(readyAsExpected(r), r.Within(limit)))
+}
+
+// checkPod judges the machine, and the container that this process runs in or an image.
+func (a *app) checkPod(ctx context.Context, o report.Options, asked podOptions, limit topology.Level, format string) error {
+	q, err := a.question(asked)
+	if err != nil {
+		return err
+	}
+	fs, o, err := a.Machine(snapshot.Open, o)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.limit)
+	defer cancel()
+	r := report.Collect(ctx, fs, o)
+	if asked.gpus != "" {
+		if q.GPUs, err = selectGPUs(&r, asked.gpus); err != nil {
+			return err
+		}
+	}
+	container, problems := pod.Read(ctx, fs, hereOf(&r), q)
+	r.Problems = append(r.Problems, problems...)
+	r.Findings = findings.Insert(r.Findings, pod.Check(&r.Node, container))
+	if format == "json" {
+		err = render.CheckJSON(a.out, &r, true)
+	} else {
+		err = render.CheckPod(a.page, &r, container, limit, format == "wide")
+	}
+	if err != nil {
+		return err
+	}
+	return cli.StatusOf(tristate.And(tristate.And(readyAsExpected(&r), container.Within(&r.Node, limit)), pod.Ready(r.Findings)))
+}
+
+// readyAsExpected reports whether the machine is ready, and what is expected of it.
+func readyAsExpected(r *report.Report) tristate.State {
+	if r.Expected == nil {
+		return r.Verdict.Ready
+	}
+	return tristate.And(r.Verdict.Ready, r.Expected.State)
 }
 
 type podOptions struct{ gpus, image, framework string }
@@ -140,28 +160,28 @@ func withoutPod(flags *pflag.FlagSet) error {
 	return nil
 }
 
-// inPod returns what is to be judged of the container that this process runs in. Without
+// question returns what is to be judged of the container that this process runs in. Without
 // --image its own files are the image, unless --root names another machine, of which no
 // container is known. The image stays open.
-func (a *app) inPod(o podOptions) (p report.Pod, err error) {
+func (a *app) question(o podOptions) (q pod.Question, err error) {
 	if o.framework != "" {
 		if err := cli.OneOf("for", o.framework, mechanism.Names()...); err != nil {
-			return p, err
+			return q, err
 		}
 	}
 	names := slices.Concat(frameworks.Read(), image.Variables(), mechanism.Variables())
-	p = report.Pod{Variables: environment(names), ReadFile: readNamed, For: o.framework}
+	q = pod.Question{Variables: environment(names), ReadFile: readNamed, For: o.framework}
 	dir := o.image
 	if dir == "" && a.Host.Root == "/" {
 		dir = "/"
 	}
 	if dir == "" {
-		return p, nil
+		return q, nil
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return p, fmt.Errorf("--image: %w", err)
+		return q, fmt.Errorf("--image: %w", err)
 	}
-	p.Image, p.Elsewhere = root.FS(), o.image != "" && a.Host.Root != "/"
-	return p, nil
+	q.Image, q.Elsewhere = root.FS(), o.image != "" && a.Host.Root != "/"
+	return q, nil
 }

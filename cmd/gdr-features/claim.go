@@ -12,6 +12,7 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/show"
+	"gdr-features/topology"
 	"gdr-features/tristate"
 )
 
@@ -74,7 +75,7 @@ func (a *app) claim(ctx context.Context, o dra.Options, format string) error {
 	if err != nil {
 		return err
 	}
-	machine := r.Machine()
+	machine := hereOf(r).Machine()
 	claim, err := dra.NewClaim(machine, o)
 	if err != nil {
 		return err
@@ -92,7 +93,7 @@ func (a *app) claim(ctx context.Context, o dra.Options, format string) error {
 	if err := a.printTemplate(claim.Template, format); err != nil {
 		return err
 	}
-	if claim.Attribute != dra.PCIeRoot && claim.Attribute != dra.NUMANode {
+	if claim.Attribute != topology.PCIeRoot && claim.Attribute != topology.NUMANode {
 		return cli.StatusOf(tristate.False)
 	}
 	return nil

@@ -189,6 +189,9 @@ type assigned struct {
 	notes  []string // which GPUs count, and whether all was read
 }
 
+// hereOf is a machine that was read as this process sees it.
+func hereOf(r *report.Report) assign.Here { return assign.Here{Node: &r.Node, Visible: &r.Visible} }
+
 // incomplete is the note about a machine of which something could not be read.
 const incomplete = "Not everything could be read: there may be a GPU or a nearer NIC that is not listed here."
 
@@ -203,11 +206,11 @@ func (a *app) assign(ctx context.Context, list string) (*assigned, error) {
 	if err != nil {
 		return nil, err
 	}
-	result := &assigned{Assignment: r.Assign().Only(chosen), report: r}
+	result := &assigned{Assignment: hereOf(r).Assign().Only(chosen), report: r}
 	switch {
 	case r.PCIRead && len(r.Matrix.GPUs) == 0:
 		result.notes = append(result.notes, "There is no GPU here.")
-	case len(r.Matrix.GPUs) > 0 && len(r.GPUsHere()) == 0:
+	case len(r.Matrix.GPUs) > 0 && len(hereOf(r).GPUs()) == 0:
 		result.notes = append(result.notes, fmt.Sprintf("None of the %d GPUs of this machine has a device node in /dev here.", len(r.Matrix.GPUs)))
 	}
 	a.warn(r)
@@ -248,7 +251,7 @@ func (a *app) checkEnv(ctx context.Context, o envOptions, args []string) error {
 	for _, g := range given {
 		g.Networks = here.report.Visible.Networks
 		m := here.Assignment
-		if selected := here.report.Selected(g.Variables); o.gpus == "" && !g.Foreign && len(selected.GPUs) > 0 {
+		if selected := frameworks.SelectHere(hereOf(here.report), g.Variables); o.gpus == "" && !g.Foreign && len(selected.GPUs) > 0 {
 			m, g.UnknownGPUs = m.Only(selected.GPUs), selected.Unknown
 		}
 		findings := frameworks.Check(m, g)
@@ -329,7 +332,7 @@ func lineOf(f *frameworks.Finding) string {
 // order of addresses names; all of them for an empty list. The result is in the order of the
 // list, in which a process counts them when CUDA_VISIBLE_DEVICES has the same list.
 func selectGPUs(r *report.Report, list string) ([]int, error) {
-	here := r.GPUsHere()
+	here := hereOf(r).GPUs()
 	if list == "" {
 		return here, nil
 	}

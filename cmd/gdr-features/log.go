@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gdr-features/internal/cli"
+	"gdr-features/internal/cli/logcommand"
 	"gdr-features/internal/explain"
 	"gdr-features/internal/joblog"
 	"gdr-features/internal/report"
@@ -16,7 +16,7 @@ import (
 )
 
 func (a *app) logCommand() *cobra.Command {
-	l := cli.Log{In: a.in, Out: a.out, Page: a.page, Err: a.err, Now: a.now, Because: a.because, Help: `
+	l := logcommand.Log{In: a.in, Out: a.out, Page: a.page, Err: a.err, Now: a.now, Because: a.because, Help: `
 On a node that the log names, or with --root and the snapshot of one, it also says what
 check finds to be the reason for a GPU without GPUDirect RDMA. The kubectl plugin kubectl
 gdr has the same command without that; it also runs on macOS and Windows.

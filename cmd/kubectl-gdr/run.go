@@ -16,6 +16,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"gdr-features/internal/cli"
+	"gdr-features/internal/cli/imagecommand"
+	"gdr-features/internal/cli/logcommand"
 	"gdr-features/internal/label"
 	"gdr-features/internal/nodes"
 	"gdr-features/internal/nodes/apiserver"
@@ -54,8 +56,8 @@ func command(s streams, page io.Writer) *cobra.Command {
 	c.Args = cobra.ArbitraryArgs // nodes, not commands
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(&cobra.Command{Hidden: true}) // help is the name of a node
-	log := cli.Log{In: s.in, Out: s.out, Page: page, Err: s.err, Now: s.now}
-	c.AddCommand(diff, below, log.Command("kubectl gdr", ""), cli.ImageCommand(s.out, os.Getenv))
+	log := logcommand.Log{In: s.in, Out: s.out, Page: page, Err: s.err, Now: s.now}
+	c.AddCommand(diff, below, log.Command("kubectl gdr", ""), imagecommand.New(s.out, os.Getenv))
 	return c
 }
 

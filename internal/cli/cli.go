@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/sanitize"
-	"gdr-features/internal/terminal"
 	"gdr-features/tristate"
 )
 
@@ -82,7 +81,7 @@ func StatusOf(answer tristate.State) error {
 
 // Run runs a command and returns the exit status of the program: 0, that of a Status, or
 // 1 after any other error. Help goes to page.
-func Run(ctx context.Context, c *cobra.Command, args []string, page *terminal.Writer, errs io.Writer) int {
+func Run(ctx context.Context, c *cobra.Command, args []string, page io.WriteCloser, errs io.Writer) int {
 	c.SilenceErrors, c.SilenceUsage = true, true
 	c.SetArgs(args)
 	c.SetOut(page)

@@ -33,10 +33,10 @@ type Options struct {
 type Claim struct {
 	// Template is nil where the machine has no pair that a claim can ask for.
 	Template *Template
-	// Attribute is what the GPU and the NIC of a pair have in common; None where the claim
+	// Attribute is what the GPU and the NIC of a pair have in common; NoAttribute where the claim
 	// names the devices by address, "" where it does because the attributes could not be
 	// read.
-	Attribute Attribute
+	Attribute topology.Attribute
 	// Notes are for people, a sentence each.
 	Notes []string
 }
@@ -71,11 +71,11 @@ func NewClaim(m *assign.Machine, o Options) (*Claim, error) {
 			return nil, err
 		}
 	}
-	switch c.Attribute = align(m.Node, c.forGPUs); c.Attribute {
-	case PCIeRoot, NUMANode:
+	switch c.Attribute = m.Matrix.Align(&m.Node.PCI, c.forGPUs); c.Attribute {
+	case topology.PCIeRoot, topology.NUMANode:
 		c.fits = c.fit()
 		err = c.byAttribute()
-	case None, "":
+	case topology.NoAttribute, "":
 		err = c.byAddress()
 	}
 	return &c.Claim, err
@@ -116,7 +116,7 @@ func (c *claimant) byAttribute() error {
 		gpu, nic := names(i)
 		devices.request(gpu, c.GPUClass, c.ofGPUDriver())
 		devices.request(nic, c.NICClass, rdma(c.driver), only)
-		devices.Constraints = append(devices.Constraints, Constraint{Requests: []string{gpu, nic}, Attribute: c.Attribute.Name()})
+		devices.Constraints = append(devices.Constraints, Constraint{Requests: []string{gpu, nic}, Attribute: Name(c.Attribute)})
 	}
 	if worst == topology.Unknown {
 		c.note("The worst level that this claim can give is unknown.")
@@ -125,10 +125,10 @@ func (c *claimant) byAttribute() error {
 		c.note("Of %d pairs %d can be allocated here, since NICs have no RDMA device or GPUs are passed through to virtual machines: as long as that is so, this claim stays Pending.", c.Pairs, now)
 	}
 	c.unsuitable()
-	if label := Align(c.m.Node); label != c.Attribute {
+	if label := c.m.Matrix.Align(&c.m.Node.PCI, topology.EveryNIC); label != c.Attribute {
 		c.note("The label gdr.align is %s: it counts NICs that this claim selects out.", label)
 	}
-	if c.Attribute == NUMANode {
+	if c.Attribute == topology.NUMANode {
 		c.withoutNUMANode()
 	}
 	return nil
@@ -223,7 +223,7 @@ func (c *claimant) matches(p *topology.Pair) tristate.State {
 	if !claimed || nic == nil || !publishes(c.driver, nic) {
 		return tristate.False
 	}
-	return c.Attribute.same(gpu.Function, nic)
+	return c.Attribute.Same(gpu.Function, nic)
 }
 
 // unsuitable notes GPUs that a claim may be given, though they are not known to do GPUDirect
@@ -249,7 +249,7 @@ func (c *claimant) withoutNUMANode() {
 		drivers = append(drivers, c.driver.Name)
 	}
 	if len(drivers) > 0 {
-		c.note("The driver %s is not known to publish %s: without it this claim stays Pending.", strings.Join(drivers, " and "), NUMANode.Name())
+		c.note("The driver %s is not known to publish %s: without it this claim stays Pending.", strings.Join(drivers, " and "), Name(topology.NUMANode))
 	}
 }
 
@@ -272,7 +272,7 @@ func (c *claimant) byAddress() error {
 		devices.request(gpu, c.GPUClass, c.ofGPUDriver(), equals(dradriver.PCIBusID, p.GPU.Address))
 		devices.request(nic, c.NICClass, rdma(c.driver), equals(c.driver.Addresses[0], p.NIC.Address))
 	}
-	if c.Attribute == None {
+	if c.Attribute == topology.NoAttribute {
 		c.note("Neither pcieRoot nor numaNode matches every GPU of this machine with a NIC.")
 	} else {
 		c.note("Whether pcieRoot or numaNode matches every GPU of this machine with a NIC could not be read.")
@@ -290,7 +290,7 @@ func (c *claimant) pairs() []assign.Choice {
 		case !c.wanted(gpu):
 		case choice.NIC == nil:
 			c.note("The GPU %v has no usable NIC: none is eligible and has an RDMA device with an active port here.", gpu.Address)
-		case !published(gpu.Address):
+		case !topology.Published(gpu.Address):
 			c.note("The GPU %v is left out: DRA drivers do not publish an address with a domain of five digits.", gpu.Address)
 		case !used[choice.NIC.Address]:
 			used[choice.NIC.Address] = true

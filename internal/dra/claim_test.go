@@ -14,9 +14,13 @@ import (
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
+	"gdr-features/test/sample"
 	"gdr-features/topology"
 	"gdr-features/verdict"
 )
+
+// Functions of GPUs and NICs at some place.
+var at, gpu, nic = sample.Placed, sample.PlacedGPU, sample.PlacedNIC
 
 // claimOf makes a claim on a machine of these functions. Every NIC has an RDMA device with
 // an active port, unless it is bound to vfio-pci.

@@ -12,7 +12,7 @@ import (
 	"gdr-features/verdict"
 )
 
-var dmabuf = Check{
+var dmabuf = check{
 	Name: "dmabuf", Facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols},
 	Codes: []Code{
 		"EFADMABufOff", finding.Unreadable, "ConfidentialGuest", "VirtualGPU", "GPUPassthrough", "GPUDriverNotLoaded", "PreTuring", "ClosedDriver",
@@ -279,7 +279,7 @@ func sawLegacyAPI(f *judged) []string {
 		f.advised().Peermem.LegacyAPI)}
 }
 
-var rdmaStack = Check{
+var rdmaStack = check{
 	Name: "rdma-stack", Facts: []kmod.Fact{kmod.FactStack, kmod.FactNICVersion, kmod.FactSymbols},
 	Codes: []Code{"LegacyPeerDirect", finding.Unreadable},
 	Judge: judgeRDMAStack,

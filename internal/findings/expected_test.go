@@ -26,7 +26,7 @@ func TestExpected(t *testing.T) {
 		{expect.Result{}, ""},
 	} {
 		var lines []string
-		for _, f := range findings.All(sample.Ready().Judge(), &test.r, nil) {
+		for _, f := range findings.All(sample.Ready().Judge(), &test.r) {
 			if f.Check == "expected" {
 				lines = append(lines, string(f.Status)+" "+f.Detail)
 			}

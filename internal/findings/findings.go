@@ -31,8 +31,8 @@ const (
 	Undecidable = finding.StatusUnknown
 )
 
-// Check is one function about a node.
-type Check = finding.Check[*judged]
+// check is one function about a node.
+type check = finding.Check[*judged]
 
 // judged is what findings are made of.
 type judged struct {
@@ -40,18 +40,12 @@ type judged struct {
 	// Expected is how the machine compares with what is expected of it; nil without
 	// expectations.
 	Expected *expect.Result
-	// Pod is what a container lets this process do; nil outside `check --pod`.
-	Pod *Pod
-
-	// about is what a row of a Pod's check is about: see row.which.
-	about subjects
 }
 
-// All returns the findings: the checks in the order of the verdict, those that advise, those
-// of a container, nil outside `check --pod`, and how the machine compares with what is
-// expected of it, nil without expectations.
-func All(node *verdict.Node, expected *expect.Result, container *Pod) []Finding {
-	f := &judged{Pair: node.Judged(), Expected: expected, Pod: container}
+// All returns the findings: the checks in the order of the verdict, those that advise, and how
+// the machine compares with what is expected of it, nil without expectations.
+func All(node *verdict.Node, expected *expect.Result) []Finding {
+	f := &judged{Pair: node.Judged(), Expected: expected}
 	var all []Finding
 	for _, c := range f.checks() {
 		if found, ok := c.Find(f, f.files); ok {
@@ -61,30 +55,32 @@ func All(node *verdict.Node, expected *expect.Result, container *Pod) []Finding 
 	return append(all, f.expected()...)
 }
 
-// checks are those that apply to this machine. Drivers do not matter if the hardware
-// is not capable, or not judged.
-func (f *judged) checks() []Check {
+// HardwareAlone reports whether only the hardware is checked: nothing else matters where it is
+// not capable, or not judged.
+func HardwareAlone(node *verdict.Node) bool {
+	return len(node.Matrix.GPUs) == 0 || node.Verdict.Capable == tristate.False || judgedOf(node).stepReason("hardware") == verdict.NICNotJudged
+}
+
+// checks are those that apply to this machine.
+func (f *judged) checks() []check {
 	switch {
-	case len(f.Matrix.GPUs) == 0, f.Verdict.Capable == tristate.False, f.stepReason("hardware") == verdict.NICNotJudged:
-		return []Check{hardware}
+	case HardwareAlone(f.Node):
+		return []check{hardware}
 	case f.Kmod.Advice == nil:
 		return prerequisites
-	}
-	if f.Pod != nil {
-		return slices.Concat(prerequisites, advice, asChecks(f.Pod.checks()...))
 	}
 	return slices.Concat(prerequisites, advice)
 }
 
 // prerequisites are the checks of the verdict, in its order, and of what makes
 // GPUDirect RDMA slow.
-var prerequisites = []Check{
+var prerequisites = []check{
 	hardware, gpuDriver, nicDriver, rdmaDevice, port, peermem,
 	dmabuf, rdmaStack, level, ncclDefault, iommu, acs,
 }
 
 // advice are the checks that need kmod.Advice. One that says nothing gives no finding.
-var advice = []Check{
+var advice = []check{
 	nearPort, sharedNIC, operators, modules, nodeNetwork, verbsEntry, userSpace, dataDirect, bar,
 	rootComplex, link, numa, storage, otherGPUs,
 }
@@ -92,7 +88,7 @@ var advice = []Check{
 // Codes lists every code that a finding can have, each once.
 func Codes() []Code {
 	var all []Code
-	for _, c := range slices.Concat(prerequisites, advice, asChecks(inPod...), []Check{expectedCheck}) {
+	for _, c := range slices.Concat(prerequisites, advice, []check{expectedCheck}) {
 		all = append(all, c.Codes...)
 	}
 	return finding.Unique(all)

@@ -26,7 +26,7 @@ const (
 
 func judge(n *sample.Node) (verdict.Verdict, []findings.Finding) {
 	node := n.Judge()
-	return node.Verdict, findings.All(node, nil, nil)
+	return node.Verdict, findings.All(node, nil)
 }
 
 func finding(t *testing.T, list []findings.Finding, check string) findings.Finding {

@@ -16,7 +16,7 @@ const peerSymbol = kmod.PeerMemoryAPI
 
 // peermem says whether a peer memory client serves the NICs. If none does, the reason goes by the
 // way in which clients reach NICs (family.Client, family.PeerMemory).
-var peermem = Check{
+var peermem = check{
 	Name: "peermem", Facts: []kmod.Fact{kmod.FactPeermem},
 	Codes: []Code{
 		"ConfidentialGuest", "VirtualGPU", finding.Unreadable, "DriverRefusesPlace", "MemoryPeersMissing", "EFADriverTooOldForR580", "EFAPeermemUnproven",

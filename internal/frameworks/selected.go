@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gdr-features/internal/assign"
 )
 
 // Variables with which a process leaves out GPUs that it has the nodes of.
@@ -32,6 +34,21 @@ type Selection struct {
 	// By are the variables that select, "CUDA_VISIBLE_DEVICES=3"; none where all GPUs are seen
 	// because none is set.
 	By []string
+}
+
+// SelectHere are the GPUs that this process can use and that variables leave to it.
+func SelectHere(h assign.Here, variables map[string]string) Selection {
+	here := h.GPUs()
+	candidates := make([]Candidate, len(here))
+	for i, gpu := range here {
+		g := &h.Node.Matrix.GPUs[gpu]
+		candidates[i] = Candidate{CUDA: g.GPU.CUDA, UUID: h.Visible.GPUs[g.Address].UUID}
+	}
+	s := Select(candidates, variables)
+	for i := range s.GPUs {
+		s.GPUs[i] = here[s.GPUs[i]]
+	}
+	return s
 }
 
 // Select reads the variables of CUDA and ROCm. all are the GPUs in the order of addresses; a

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/dra"
 	"gdr-features/internal/expect"
 	"gdr-features/internal/label"
 	"gdr-features/source/family"
@@ -90,7 +89,7 @@ var rows = [...]row{
 		if !f.mayHavePairs() {
 			return "", false
 		}
-		return word(dra.Align(f.Node))
+		return word(f.Matrix.Align(&f.PCI, topology.EveryNIC))
 	}},
 
 	{name: label.Ready, kind: state, value: func(f *facts) (string, bool) {

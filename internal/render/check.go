@@ -8,6 +8,7 @@ import (
 
 	"gdr-features/internal/findings"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/pod"
 	"gdr-features/internal/view"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -66,11 +67,11 @@ const (
 
 // CheckPod writes what Check does, and at its end in a few lines why the container is not
 // ready, if so. limit is the farthest level allowed, topology.Unknown for any.
-func CheckPod(w io.Writer, r *report.Report, limit topology.Level, wide bool) error {
+func CheckPod(w io.Writer, r *report.Report, c *pod.Container, limit topology.Level, wide bool) error {
 	if err := Check(w, r, wide); err != nil {
 		return err
 	}
-	reasons := podReasons(r, limit)
+	reasons := podReasons(r, c, limit)
 	if len(reasons) == 0 {
 		return nil
 	}
@@ -78,7 +79,7 @@ func CheckPod(w io.Writer, r *report.Report, limit topology.Level, wide bool) er
 		reasons = append(reasons[:mostReasons-1], fmt.Sprintf("and %d more", n-mostReasons+1))
 	}
 	judged := "container"
-	if r.Pod.Elsewhere {
+	if c.Elsewhere {
 		judged = "image"
 	}
 	_, err := fmt.Fprintf(w, "\nThis %s is not ready for GPUDirect RDMA:\n%s\n", judged, strings.Join(reasons, "\n"))
@@ -86,7 +87,7 @@ func CheckPod(w io.Writer, r *report.Report, limit topology.Level, wide bool) er
 }
 
 // podReasons are the reasons why a container is not ready, or not known to be.
-func podReasons(r *report.Report, limit topology.Level) []string {
+func podReasons(r *report.Report, container *pod.Container, limit topology.Level) []string {
 	var reasons []string
 	add := func(text string) {
 		if len(text) > longestLine {
@@ -101,22 +102,22 @@ func podReasons(r *report.Report, limit topology.Level) []string {
 	}
 	for _, status := range [...]findings.Status{findings.Fail, findings.Undecidable} {
 		for i := range r.Findings {
-			if f := &r.Findings[i]; f.Status == status && (findings.AboutPod(f) || f.Check == "expected") {
+			if f := &r.Findings[i]; f.Status == status && (pod.About(f) || f.Check == "expected") {
 				add(headline(f))
 			}
 		}
 	}
-	if limit == topology.Unknown || r.Pod.NoGPU { // the levels of no GPU say nothing
+	if limit == topology.Unknown || container.NoGPU { // the levels of no GPU say nothing
 		return reasons
 	}
-	for _, c := range r.TooFar(limit) {
+	for _, c := range container.TooFar(limit) {
 		if c.NIC != nil {
 			add(fmt.Sprintf("the nearest usable NIC of the GPU %v, %s, is at %v, farther than %v", c.GPU.Address, c.NIC.RDMA, c.Level, limit))
 		} else if len(reasons) == 0 {
 			add(fmt.Sprintf("the GPU %v has no usable NIC here", c.GPU.Address))
 		}
 	}
-	if len(reasons) == 0 && r.Within(limit) == tristate.Unknown {
+	if len(reasons) == 0 && container.Within(&r.Node, limit) == tristate.Unknown {
 		add(fmt.Sprintf("whether each GPU has a usable NIC at %v is unknown", limit))
 	}
 	return reasons

@@ -9,6 +9,7 @@ import (
 	"gdr-features/internal/label"
 	"gdr-features/internal/nodelabel"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/pod"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/show"
 	"gdr-features/internal/view"
@@ -162,8 +163,8 @@ type checkJSON struct {
 	Pod *tristate.State `json:"pod,omitempty"`
 }
 
-// CheckJSON writes the verdict and its findings.
-func CheckJSON(w io.Writer, r *report.Report) error {
+// CheckJSON writes the verdict and its findings; inPod, with those about a container.
+func CheckJSON(w io.Writer, r *report.Report, inPod bool) error {
 	v := &r.Verdict
 	out := checkJSON{
 		Capable: v.Capable, Ready: v.Ready, Reason: string(v.Reason), Peermem: v.Peermem, DMABuf: v.DMABuf,
@@ -174,8 +175,8 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 	if r.Expected != nil {
 		out.Expected, out.MachineType = &r.Expected.State, &r.Expected.Type
 	}
-	if r.Pod != nil {
-		out.Pod = new(findings.InPod(r.Findings))
+	if inPod {
+		out.Pod = new(pod.Ready(r.Findings))
 	}
 	for i := range r.Findings {
 		out.Findings = append(out.Findings, finding(&r.Findings[i]))

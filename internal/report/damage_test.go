@@ -145,7 +145,7 @@ func regular(path string) (string, error) {
 func objections(dir string, r *report.Report, k *kind) string {
 	for name, show := range map[string]func(io.Writer) error{
 		"topo":    func(w io.Writer) error { return render.TopoJSON(w, r) },
-		"check":   func(w io.Writer) error { return render.CheckJSON(w, r) },
+		"check":   func(w io.Writer) error { return render.CheckJSON(w, r, false) },
 		"labels":  func(w io.Writer) error { return render.LabelsJSON(w, r.Labels, label.DefaultPrefix) },
 		"explain": func(w io.Writer) error { return render.ExplainJSON(w, r) },
 	} {

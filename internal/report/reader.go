@@ -11,7 +11,6 @@ import (
 	"gdr-features/internal/deadline"
 	"gdr-features/internal/expect"
 	"gdr-features/internal/findings"
-	"gdr-features/internal/image"
 	"gdr-features/internal/nodelabel"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -53,8 +52,6 @@ type Reader struct {
 	ats     part[map[pci.Address]tristate.State]
 	file    part[*nccl.File]
 	visible part[platform.Devices]
-	pod     part[platform.Container]
-	image   part[*image.Image]
 	asked   []verbs.Answer
 	scanner rdma.Scanner
 	want    *expect.File // of the machine, now
@@ -123,9 +120,6 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	rd.ats.addProblems(&r, nil)
 	if rd.options.What.Process {
 		rd.readVisible(ctx, &r)
-	}
-	if rd.options.Pod != nil {
-		rd.readImage(ctx, &r)
 	}
 	if rd.options.AskVerbs != nil {
 		rd.probeVerbs(ctx, &r)
@@ -285,7 +279,7 @@ func unnamed(m *topology.Matrix) []error {
 	return []error{fmt.Errorf("%s: sys_vendor and product_name do not say which type of machine this is", platform.DMIDir)}
 }
 
-// readVisible finds out what this process can use and, on request, what a container lets it do.
+// readVisible finds out what this process can use.
 func (rd *Reader) readVisible(ctx context.Context, r *Report) {
 	fs, functions, devices := rd.fs, rd.pci.value, rd.rdma.value
 	_ = rd.visible.start("device nodes", func() (platform.Devices, error) {
@@ -293,20 +287,6 @@ func (rd *Reader) readVisible(ctx context.Context, r *Report) {
 	})(ctx)
 	r.Visible = rd.visible.value
 	rd.visible.addProblems(r, r.Visible.Problems)
-	if rd.options.Pod == nil || rd.options.Pod.Elsewhere {
-		return
-	}
-	var eligible []*rdma.Device
-	for i := range r.Matrix.NICs {
-		if n := &r.Matrix.NICs[i]; n.Eligible && n.RDMA != nil {
-			eligible = append(eligible, n.RDMA)
-		}
-	}
-	seen := r.Visible
-	_ = rd.pod.start("what this container may use", func() (platform.Container, error) {
-		return platform.ReadContainer(fs, &seen, eligible), nil
-	})(ctx)
-	rd.pod.addProblems(r, rd.pod.value.Problems)
 }
 
 // probeVerbs asks the devices of eligible NICs whether they register DMA-BUF, and software
@@ -363,5 +343,5 @@ func (rd *Reader) judge(r *Report) {
 		*r.Expected = expect.Judge(rd.want, &r.Node)
 	}
 	r.Labels, r.Unknown = nodelabel.Of(&r.Node, r.Expected)
-	r.Findings = findings.All(&r.Node, r.Expected, rd.podFacts(r))
+	r.Findings = findings.All(&r.Node, r.Expected)
 }

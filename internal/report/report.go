@@ -3,6 +3,7 @@ package report
 
 import (
 	"context"
+	"slices"
 
 	"gdr-features/host"
 	"gdr-features/internal/expect"
@@ -14,7 +15,9 @@ import (
 	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
+	"gdr-features/topology"
 	"gdr-features/topology/nccl"
+	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
 
@@ -23,8 +26,6 @@ type Report struct {
 	verdict.Node
 	// Visible are the devices that this process can use; read on request (What.Process).
 	Visible platform.Devices
-	// Pod is what a container lets this process do; nil unless asked for (Options.Pod).
-	Pod *findings.Pod
 	// Findings are the checks one by one.
 	Findings []findings.Finding
 	// Expected is how the machine compares with what is expected; nil without expectations.
@@ -55,8 +56,6 @@ type Options struct {
 	// AskVerbs asks RDMA devices whether they register DMA-BUF and for the active MTU of
 	// their ports, as verbs.Prober does; nil asks none.
 	AskVerbs func(ctx context.Context, fs *host.FS, questions []verbs.Question) []verbs.Answer
-	// Pod: judge also what a container lets this process do (needs What.Process).
-	Pod *Pod
 	// Expect returns what is expected of machines, at each reading. The error says why
 	// nothing, or what was expected before, is in force. Nil without expectations.
 	Expect func() (*expect.File, error)
@@ -94,6 +93,8 @@ func (r *Report) ActiveMTU(d *rdma.Device, p *rdma.Port) (mtu int, from string) 
 var (
 	ForLabels = Options{OnlyWithGPU: true}
 	ForCheck  = Options{What: source.What{Advice: true}}
+	// ForPod is for check --pod: as ForCheck, and what this process can use.
+	ForPod = Options{What: source.What{Advice: true, Process: true}}
 	// ForTopo is for topo, explain and the overview: every fact.
 	ForTopo = Options{What: source.What{Advice: true, Details: true}}
 	// ForEnv is for env and topo -o slurm: the matrix, the ports, and device nodes.
@@ -113,14 +114,23 @@ func ForSnapshot() []Options {
 	return append([]Options{every}, Commands[:]...)
 }
 
-// InPod returns options that also judge the container that this process is in.
-func (o Options) InPod(p Pod) Options {
-	o.Pod, o.What.Process = &p, true
-	return o
-}
-
 // Expecting returns options that also compare with what is expected.
 func (o Options) Expecting(want func() (*expect.File, error)) Options {
 	o.Expect = want
 	return o
+}
+
+// Within reports whether every GPU has an eligible NIC at this level (topology.Unknown: any) or
+// a nearer one.
+func (r *Report) Within(limit topology.Level) tristate.State {
+	tooFar := slices.ContainsFunc(r.Matrix.GPUs, func(g topology.GPU) bool { return g.Eligible && g.Level > limit })
+	switch {
+	case limit == topology.Unknown:
+		return tristate.True
+	case tooFar:
+		return tristate.False
+	case r.Matrix.Level != topology.Unknown:
+		return tristate.True
+	}
+	return tristate.Unknown
 }

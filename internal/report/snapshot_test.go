@@ -15,6 +15,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"gdr-features/host"
+	"gdr-features/internal/assign"
 	"gdr-features/internal/label"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
@@ -214,7 +215,7 @@ func shown(t *testing.T, r *report.Report) map[string]string {
 	t.Helper()
 	all := map[string]string{"problems": strings.Join(sanitize.Errors(r.Problems), "\n")}
 	for name, show := range map[string]func(io.Writer, *report.Report) error{
-		"topo": render.Topo, "topo json": render.TopoJSON, "check": func(w io.Writer, r *report.Report) error { return render.Check(w, r, true) }, "check json": render.CheckJSON,
+		"topo": render.Topo, "topo json": render.TopoJSON, "check": func(w io.Writer, r *report.Report) error { return render.Check(w, r, true) }, "check json": func(w io.Writer, r *report.Report) error { return render.CheckJSON(w, r, false) },
 		"explain": render.Explain, "wide": render.TopoWide,
 		"labels": func(w io.Writer, r *report.Report) error { return render.Labels(w, r.Labels, label.DefaultPrefix) },
 	} {
@@ -224,7 +225,7 @@ func shown(t *testing.T, r *report.Report) map[string]string {
 		}
 		all[name] = out.String()
 	}
-	all["env"] = strings.Join(r.Assign().Notes(), "\n")
+	all["env"] = strings.Join(assign.Here{Node: &r.Node, Visible: &r.Visible}.Assign().Notes(), "\n")
 	for name, text := range all {
 		all[name] = strings.NewReplacer("builder@host", "xxxxxxx@xxxx", "ibx0002c90000000a12", "ibx0000000000000001").Replace(text)
 	}

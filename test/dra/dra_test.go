@@ -37,8 +37,8 @@ func text(a resourceapi.DeviceAttribute) string {
 // TestAttributes: the attributes of every GPU and NIC are those that Kubernetes' library
 // reads.
 func TestAttributes(t *testing.T) {
-	names := map[dra.Attribute]resourceapi.QualifiedName{
-		dra.PCIeRoot: deviceattribute.StandardDeviceAttributePCIeRoot, dra.NUMANode: deviceattribute.StandardDeviceAttributeNUMANode,
+	names := map[topology.Attribute]resourceapi.QualifiedName{
+		topology.PCIeRoot: deviceattribute.StandardDeviceAttributePCIeRoot, topology.NUMANode: deviceattribute.StandardDeviceAttributeNUMANode,
 	}
 	compared, omitted := 0, 0
 	each(t, func(t *testing.T, s *subject) {
@@ -50,8 +50,8 @@ func TestAttributes(t *testing.T) {
 			for a, name := range names {
 				got, known := a.Of(f)
 				want := text(s.attributes[f.Address.String()][name])
-				if got != want || !known || a.Name() != string(name) {
-					t.Errorf("%v: %s=%q, known: %v; want %s=%q", f.Address, a.Name(), got, known, name, want)
+				if got != want || !known || dra.Name(a) != string(name) {
+					t.Errorf("%v: %s=%q, known: %v; want %s=%q", f.Address, dra.Name(a), got, known, name, want)
 				}
 				if compared++; want == "" {
 					omitted++
@@ -69,7 +69,7 @@ func TestAttributes(t *testing.T) {
 func TestAlign(t *testing.T) {
 	seen := map[string]int{}
 	each(t, func(t *testing.T, s *subject) {
-		serves := func(a dra.Attribute) bool {
+		serves := func(a topology.Attribute) bool {
 			for _, gpu := range s.report.Matrix.GPUs {
 				if !gpu.Eligible {
 					continue
@@ -79,7 +79,7 @@ func TestAlign(t *testing.T) {
 					if !nic.Eligible {
 						continue
 					}
-					name := resourceapi.QualifiedName(a.Name())
+					name := resourceapi.QualifiedName(dra.Name(a))
 					of := text(s.attributes[gpu.Address.String()][name])
 					found = found || of != "" && of == text(s.attributes[nic.Address()][name])
 				}
@@ -92,9 +92,9 @@ func TestAlign(t *testing.T) {
 		want := ""
 		switch m := &s.report.Matrix; {
 		case m.EligibleGPUs == 0 || m.EligibleNICs == 0:
-		case serves(dra.PCIeRoot):
+		case serves(topology.PCIeRoot):
 			want = "pcieRoot"
-		case serves(dra.NUMANode):
+		case serves(topology.NUMANode):
 			want = "numaNode"
 		default:
 			want = "none"
@@ -193,7 +193,7 @@ func TestPrinted(t *testing.T) {
 // pending reports whether a claim cannot be met because AMD's driver does not publish
 // numaNode.
 func pending(c *dra.Claim, template *resourceapi.ResourceClaimTemplate) bool {
-	return c.Attribute == dra.NUMANode && template.Spec.Spec.Devices.Requests[0].Exactly.DeviceClassName == "gpu.amd.com"
+	return c.Attribute == topology.NUMANode && template.Spec.Spec.Devices.Requests[0].Exactly.DeviceClassName == "gpu.amd.com"
 }
 
 // promised is the level in the template's annotation, topology.Unknown without one.
@@ -274,7 +274,7 @@ func TestAllocated(t *testing.T) {
 			}
 		case n == 0:
 			t.Error("stays Pending")
-		case claim.Attribute == dra.None && n != 1:
+		case claim.Attribute == topology.NoAttribute && n != 1:
 			t.Errorf("a claim by address is allocated %d times", n)
 		}
 		pairs += n
@@ -287,10 +287,10 @@ func TestAllocated(t *testing.T) {
 func TestPromise(t *testing.T) {
 	each(t, func(t *testing.T, s *subject) {
 		claim, template, err := s.claim(t, 1)
-		if err != nil || template == nil || claim.Attribute == dra.None {
+		if err != nil || template == nil || claim.Attribute == topology.NoAttribute {
 			return
 		}
-		name, worst, known := resourceapi.QualifiedName(claim.Attribute.Name()), topology.Unknown, true
+		name, worst, known := resourceapi.QualifiedName(dra.Name(claim.Attribute)), topology.Unknown, true
 		class := template.Spec.Spec.Devices.Requests[0].Exactly.DeviceClassName
 		for i := range s.Functions {
 			for j := range s.Functions {

@@ -12,6 +12,7 @@ import (
 	"gdr-features/internal/assign"
 	"gdr-features/internal/dra"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
 )
 
 // TestFit: a claim by attribute is given no NIC that is not for GPUs while others are, and none
@@ -21,10 +22,10 @@ func TestFit(t *testing.T) {
 	out := 0
 	each(t, func(t *testing.T, s *subject) {
 		claim, template, err := s.claim(t, 1)
-		if err != nil || template == nil || claim.Attribute == dra.None {
+		if err != nil || template == nil || claim.Attribute == topology.NoAttribute {
 			return
 		}
-		name := resourceapi.QualifiedName(claim.Attribute.Name())
+		name := resourceapi.QualifiedName(dra.Name(claim.Attribute))
 		m := assign.NewMachine(&s.report.Node, func(string) bool { return true })
 		gpus, near, cards := map[string]int{}, map[string]map[*assign.NIC]bool{}, map[string]map[pci.Address]int{}
 		for _, c := range m.Assign(m.EveryGPU(), nil).Choices {

@@ -9,11 +9,11 @@ import (
 	"k8s.io/dynamic-resource-allocation/deviceattribute"
 
 	"gdr-features/host"
-	"gdr-features/internal/dra"
 	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/test/machine"
+	"gdr-features/topology"
 )
 
 // TestOdd: where a path or a NUMA node has another form than on any machine, an attribute is
@@ -30,28 +30,28 @@ func TestOdd(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
-		attribute dra.Attribute
+		attribute topology.Attribute
 		name      resourceapi.QualifiedName
 		odd       string // target of the function's link, or content of numa_node
 		want      string
 	}{
-		{dra.PCIeRoot, deviceattribute.StandardDeviceAttributePCIeRoot, "../../../devices/pci0000:15" + below, "pci0000:15"},
-		{dra.PCIeRoot, deviceattribute.StandardDeviceAttributePCIeRoot, "/sys/devices/pci0000:15" + below, ""},
-		{dra.PCIeRoot, deviceattribute.StandardDeviceAttributePCIeRoot, "../../../devices/LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/47505500/pci0000:15" + below, ""},
-		{dra.PCIeRoot, deviceattribute.StandardDeviceAttributePCIeRoot, "../../../devices/platform/soc/40000000.pcie/pci0000:15" + below, ""},
-		{dra.PCIeRoot, deviceattribute.StandardDeviceAttributePCIeRoot, "../../../devices/pci0000:d7/0000:d7:05.5/pci10000:e0" + below, "pci0000:d7"},
-		{dra.PCIeRoot, deviceattribute.StandardDeviceAttributePCIeRoot, "../../../devices/pcie/pci0000:15" + below, "pcie"},
-		{dra.PCIeRoot, deviceattribute.StandardDeviceAttributePCIeRoot, "../../../devices/pci0000:15/0000:15:01.0", unknown},
-		{dra.PCIeRoot, deviceattribute.StandardDeviceAttributePCIeRoot, address, unknown},
-		{dra.NUMANode, deviceattribute.StandardDeviceAttributeNUMANode, "1\n", "1"},
-		{dra.NUMANode, deviceattribute.StandardDeviceAttributeNUMANode, "1023\n", "1023"},
-		{dra.NUMANode, deviceattribute.StandardDeviceAttributeNUMANode, "-1\n", ""},
-		{dra.NUMANode, deviceattribute.StandardDeviceAttributeNUMANode, "-2\n", unknown},
-		{dra.NUMANode, deviceattribute.StandardDeviceAttributeNUMANode, "one\n", unknown},
-		{dra.NUMANode, deviceattribute.StandardDeviceAttributeNUMANode, "", unknown},
+		{topology.PCIeRoot, deviceattribute.StandardDeviceAttributePCIeRoot, "../../../devices/pci0000:15" + below, "pci0000:15"},
+		{topology.PCIeRoot, deviceattribute.StandardDeviceAttributePCIeRoot, "/sys/devices/pci0000:15" + below, ""},
+		{topology.PCIeRoot, deviceattribute.StandardDeviceAttributePCIeRoot, "../../../devices/LNXSYSTM:00/LNXSYBUS:00/ACPI0004:00/VMBUS:00/47505500/pci0000:15" + below, ""},
+		{topology.PCIeRoot, deviceattribute.StandardDeviceAttributePCIeRoot, "../../../devices/platform/soc/40000000.pcie/pci0000:15" + below, ""},
+		{topology.PCIeRoot, deviceattribute.StandardDeviceAttributePCIeRoot, "../../../devices/pci0000:d7/0000:d7:05.5/pci10000:e0" + below, "pci0000:d7"},
+		{topology.PCIeRoot, deviceattribute.StandardDeviceAttributePCIeRoot, "../../../devices/pcie/pci0000:15" + below, "pcie"},
+		{topology.PCIeRoot, deviceattribute.StandardDeviceAttributePCIeRoot, "../../../devices/pci0000:15/0000:15:01.0", unknown},
+		{topology.PCIeRoot, deviceattribute.StandardDeviceAttributePCIeRoot, address, unknown},
+		{topology.NUMANode, deviceattribute.StandardDeviceAttributeNUMANode, "1\n", "1"},
+		{topology.NUMANode, deviceattribute.StandardDeviceAttributeNUMANode, "1023\n", "1023"},
+		{topology.NUMANode, deviceattribute.StandardDeviceAttributeNUMANode, "-1\n", ""},
+		{topology.NUMANode, deviceattribute.StandardDeviceAttributeNUMANode, "-2\n", unknown},
+		{topology.NUMANode, deviceattribute.StandardDeviceAttributeNUMANode, "one\n", unknown},
+		{topology.NUMANode, deviceattribute.StandardDeviceAttributeNUMANode, "", unknown},
 	} {
 		dir := m.Tree(t, m.Ready())
-		if tt.attribute == dra.PCIeRoot {
+		if tt.attribute == topology.PCIeRoot {
 			err = os.Remove(filepath.Join(dir, entry))
 			if err == nil {
 				err = os.Symlink(tt.odd, filepath.Join(dir, entry))

@@ -60,7 +60,7 @@ func TestEveryGPU(t *testing.T) {
 		if err != nil || template == nil || pending(claim, template) {
 			return
 		}
-		for _, a := range [...]dra.Attribute{dra.PCIeRoot, dra.NUMANode} {
+		for _, a := range [...]topology.Attribute{topology.PCIeRoot, topology.NUMANode} {
 			served, eligible := 0, 0
 			for _, gpu := range s.report.Matrix.GPUs {
 				if !gpu.Eligible {
@@ -85,7 +85,7 @@ func TestEveryGPU(t *testing.T) {
 }
 
 // matching is a claim by one attribute, whatever the machine.
-func matching(a dra.Attribute, gpuClass string) *resourceapi.ResourceClaimTemplate {
+func matching(a topology.Attribute, gpuClass string) *resourceapi.ResourceClaimTemplate {
 	request := func(name, class, condition string) resourceapi.DeviceRequest {
 		return resourceapi.DeviceRequest{Name: name, Exactly: &resourceapi.ExactDeviceRequest{
 			DeviceClassName: class, Selectors: []resourceapi.DeviceSelector{{CEL: &resourceapi.CELDeviceSelector{Expression: condition}}},
@@ -96,7 +96,7 @@ func matching(a dra.Attribute, gpuClass string) *resourceapi.ResourceClaimTempla
 		Requests: []resourceapi.DeviceRequest{
 			request("gpu-0", gpuClass, "true"), request("nic-0", dranet, `device.attributes["dra.net"].?rdma.orValue(false)`),
 		},
-		Constraints: []resourceapi.DeviceConstraint{{MatchAttribute: new(resourceapi.FullyQualifiedName(a.Name()))}},
+		Constraints: []resourceapi.DeviceConstraint{{MatchAttribute: new(resourceapi.FullyQualifiedName(dra.Name(a)))}},
 	}
 	return &template
 }

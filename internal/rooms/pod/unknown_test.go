@@ -1,11 +1,12 @@
-package findings_test
+package pod_test
 
 import (
 	"maps"
 	"strings"
 	"testing"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
+	"gdr-features/internal/rooms/pod"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )
@@ -17,14 +18,14 @@ func TestPodUnknown(t *testing.T) {
 	for _, name := range []string{"dev", "proc/self", "sys/class/infiniband/mlx5_0/ports/1/gids", "sys/class/infiniband/mlx5_1/ports/1/gids"} {
 		c.remove(name)
 	}
-	r := c.report()
-	found := podFindings(r)
+	r := c.read()
+	found := r.notOK()
 	for _, f := range found {
-		if f.Status != findings.Undecidable {
+		if f.Status != finding.StatusUnknown {
 			t.Errorf("%+v", f)
 		}
 	}
-	if len(found) != 4 || findings.InPod(r.Findings) != tristate.Unknown {
+	if len(found) != 4 || pod.Ready(r.all) != tristate.Unknown {
 		t.Errorf("%d findings: %+v", len(found), found)
 	}
 }
@@ -37,12 +38,12 @@ func TestPodPortUnknown(t *testing.T) {
 	c.remove("dev/infiniband/uverbs1")
 	c.write("sys/class/infiniband/mlx5_0/ports/1/state", "")
 	c.variables["NCCL_IB_HCA"] = "mlx5_0"
-	r := c.report()
-	found := podFindings(r)
-	if len(found) != 1 || found[0].Status != findings.Undecidable || !strings.Contains(found[0].Detail, "mlx5_0/1 ?") {
+	r := c.read()
+	found := r.notOK()
+	if len(found) != 1 || found[0].Status != finding.StatusUnknown || !strings.Contains(found[0].Detail, "mlx5_0/1 ?") {
 		t.Errorf("%+v", found)
 	}
-	if state := r.Within(topology.PXB); state != tristate.Unknown {
+	if state := r.container.Within(&r.Node, topology.PXB); state != tristate.Unknown {
 		t.Errorf("whether a NIC is near enough is %v", state)
 	}
 }
@@ -52,18 +53,18 @@ func TestPodPortUnknown(t *testing.T) {
 func TestPodGPUsUnknown(t *testing.T) {
 	c := newContainer(t, roce)
 	maps.Copy(c.variables, map[string]string{"UCX_NET_DEVICES": "mlx5_1:1", "CUDA_VISIBLE_DEVICES": "1"})
-	r := c.report()
-	found := podFindings(r)
-	if len(found) != 1 || found[0].Status != findings.Undecidable || found[0].Check != "nic-variables" || !strings.Contains(found[0].Detail, "CUDA_DEVICE_ORDER=PCI_BUS_ID is not set") {
+	r := c.read()
+	found := r.notOK()
+	if len(found) != 1 || found[0].Status != finding.StatusUnknown || found[0].Check != "nic-variables" || !strings.Contains(found[0].Detail, "CUDA_DEVICE_ORDER=PCI_BUS_ID is not set") {
 		t.Errorf("%+v", found)
 	}
-	for _, f := range r.Findings {
+	for _, f := range r.all {
 		if f.Check == "gpu-nodes" && !strings.Contains(f.Detail, "which of them CUDA_VISIBLE_DEVICES=1 leaves is not known") {
 			t.Errorf("%+v", f)
 		}
 	}
 	c.variables["UCX_NET_DEVICES"] = "mlx5_7:1" // wrong for each
-	if found := podFindings(c.report()); len(found) != 1 || found[0].Status != findings.Fail {
+	if found := c.read().notOK(); len(found) != 1 || found[0].Status != finding.StatusFail {
 		t.Errorf("%+v", found)
 	}
 }
@@ -72,8 +73,8 @@ func TestPodGPUsUnknown(t *testing.T) {
 func TestPodGIDUnread(t *testing.T) {
 	c := newContainer(t, roce)
 	c.write("sys/class/infiniband/mlx5_0/ports/1/gids/7", "garbage")
-	r := c.report()
-	if found := podFindings(r); len(found) > 0 || len(r.Problems) != 1 {
+	r := c.read()
+	if found := r.notOK(); len(found) > 0 || len(r.Problems) != 1 {
 		t.Errorf("%+v, problems %v", found, r.Problems)
 	}
 }

@@ -1,4 +1,5 @@
-package cli
+// Package logcommand is the command log of gdr-features and kubectl gdr.
+package logcommand
 
 import (
 	"context"
@@ -9,8 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"gdr-features/internal/cli"
 	"gdr-features/internal/joblog"
 )
 
@@ -63,10 +64,10 @@ log does not tell; 1 on an error.`,
 			if err := show(to); err != nil {
 				return err
 			}
-			return StatusOf(r.Used)
+			return cli.StatusOf(r.Used)
 		},
 	}
-	Output(c, &format, "text or json", "text", "json")
+	cli.Output(c, &format, "text or json", "text", "json")
 	return c
 }
 
@@ -83,7 +84,7 @@ func (a *Log) read(args []string) (*joblog.Result, error) {
 			size = info.Size()
 		}
 		in = file
-	} else if IsTerminal(a.In) && len(args) == 0 {
+	} else if cli.IsTerminal(a.In) && len(args) == 0 {
 		return nil, errors.New("name the file of a log, or pipe one in; - reads what is typed")
 	}
 	progress, done := a.progress(size)
@@ -99,7 +100,7 @@ func (a *Log) read(args []string) (*joblog.Result, error) {
 // progress returns a function that shows on a terminal how much of a log was read, once a
 // second, and one that takes the line away.
 func (a *Log) progress(size int64) (show func(read int64), done func()) {
-	if !IsTerminal(a.Err) {
+	if !cli.IsTerminal(a.Err) {
 		return func(int64) {}, func() {}
 	}
 	const wipe, mega = "\r\x1b[K", 1 << 20
@@ -118,23 +119,4 @@ func (a *Log) progress(size int64) (show func(read int64), done func()) {
 			_, _ = io.WriteString(a.Err, wipe)
 		}
 	}
-}
-
-// Columns returns the width of the terminal that a stream is; 0 where it is none.
-func Columns(stream any) int {
-	file, ok := stream.(*os.File)
-	if !ok {
-		return 0
-	}
-	width, _, err := term.GetSize(int(file.Fd())) //nolint:gosec // a file handle
-	if err != nil {
-		return 0
-	}
-	return width
-}
-
-// IsTerminal says whether a stream is a terminal.
-func IsTerminal(stream any) bool {
-	file, ok := stream.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file handle
 }

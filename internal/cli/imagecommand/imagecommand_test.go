@@ -1,4 +1,4 @@
-package cli_test
+package imagecommand_test
 
 import (
 	"encoding/json"
@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gdr-features/internal/cli"
+	"gdr-features/internal/cli/imagecommand"
 	"gdr-features/test/library"
 )
 
@@ -20,7 +21,7 @@ func TestImage(t *testing.T) {
 	library.Write(t, wrong, files)
 	run := func(args ...string) (string, error) {
 		var out strings.Builder
-		c := cli.ImageCommand(&out, func(string) string { return "" })
+		c := imagecommand.New(&out, func(string) string { return "" })
 		c.SetArgs(args)
 		c.SilenceErrors, c.SilenceUsage = true, true
 		err := c.Execute()

@@ -1,4 +1,4 @@
-package findings_test
+package pod_test
 
 import (
 	"os"
@@ -7,7 +7,8 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
+	"gdr-features/internal/rooms/pod"
 	"gdr-features/test/library"
 	"gdr-features/tristate"
 )
@@ -43,7 +44,7 @@ func has(name, version string) func(files fstest.MapFS) {
 }
 
 func imageFailures() []podFailure {
-	const fail, warn = findings.Fail, findings.Warn
+	const fail, warn = finding.StatusFail, finding.StatusWarn
 	dir := library.Lib + "/libibverbs/"
 	without := func(name string) func(c *container) {
 		return withImage(func(files fstest.MapFS) { delete(files, name) })
@@ -166,8 +167,8 @@ func TestImageRight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newContainer(t, roce)
 			change(c)
-			r := c.report()
-			if found := podFindings(r); len(found) > 0 || findings.InPod(r.Findings) != tristate.True || len(r.Problems) > 0 {
+			r := c.read()
+			if found := r.notOK(); len(found) > 0 || pod.Ready(r.all) != tristate.True || len(r.Problems) > 0 {
 				t.Errorf("%+v, problems %v", found, r.Problems)
 			}
 		})
@@ -193,14 +194,14 @@ func TestBondRight(t *testing.T) {
 			if c.variables["UCX_TLS"] = tt.transports; tt.ucx != "" {
 				withImage(has("libucx0", tt.ucx))(c)
 			}
-			r := c.report()
+			r := c.read()
 			said := ""
-			for _, f := range r.Findings {
+			for _, f := range r.all {
 				if f.Check == "ucx-bond" {
 					said = f.Detail
 				}
 			}
-			if found := podFindings(r); len(found) > 0 || said != tt.says {
+			if found := r.notOK(); len(found) > 0 || said != tt.says {
 				t.Errorf("%q, want %q; %+v", said, tt.says, found)
 			}
 		})
@@ -213,9 +214,9 @@ func TestImageUnknown(t *testing.T) {
 	onlyDMABuf(c)
 	withImage(nil)(c)
 	c.framework = "mooncake"
-	r := c.report()
-	found := podFindings(r)
-	if len(found) != 1 || found[0].Status != findings.Undecidable || !strings.Contains(found[0].FixText(), "WITH_NVIDIA_PEERMEM=0") || findings.InPod(r.Findings) != tristate.Unknown {
+	r := c.read()
+	found := r.notOK()
+	if len(found) != 1 || found[0].Status != finding.StatusUnknown || !strings.Contains(found[0].FixText(), "WITH_NVIDIA_PEERMEM=0") || pod.Ready(r.all) != tristate.Unknown {
 		t.Errorf("%+v", found)
 	}
 }

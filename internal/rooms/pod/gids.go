@@ -1,4 +1,4 @@
-package findings
+package pod
 
 import (
 	"fmt"
@@ -8,47 +8,64 @@ import (
 	"strings"
 
 	"gdr-features/internal/assign"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/frameworks"
 	"gdr-features/internal/show"
 	"gdr-features/source/kmod"
 	"gdr-features/source/rdma"
 )
 
+var gidFiles = []string{rdma.AnyPortFile(rdma.GIDFile), rdma.AnyPortFile(rdma.GIDTypeFile)}
+
 // roceGIDs: a connection over RoCE needs an entry of its port's GID table. Unless variables
 // say otherwise, NCCL and NVSHMEM choose one of RoCE v2 with a routable IPv4 address, else one
 // of RoCE v1 with such an address, else the entry 0, which is link-local as a rule (chosenGID;
 // nvshmem src/modules/transport/common/transport_ib_common.cpp).
-var roceGIDs = check{name: "roce-gids", sources: []string{rdma.AnyPortFile(rdma.GIDFile), rdma.AnyPortFile(rdma.GIDTypeFile)}, rows: []row{
-	{
-		status: Fail, code: "NoRoCEGID", which: portsThat(func(_ *judged, p *rdma.GIDTable) bool { return len(p.GIDs) == 0 && !p.Unread }),
-		text: "no GID here: {about}", fix: do(ownNetwork),
+var roceGIDs = check{
+	Name: "roce-gids", Sources: gidFiles,
+	Codes: []finding.Code{"NoRoCEGID", "GIDElsewhere", "LinkLocalGID", "IPv6OnlyGID", "GIDIndexWrong", finding.Unreadable},
+	Judge: func(f *judged) finding.Said {
+		said := f.wrongGIDs()
+		unread := f.portsThat(func(p *rdma.GIDTable) bool { return p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) })
+		switch {
+		case said.Found():
+			return said
+		case unread.Any():
+			return finding.Unknown("the GIDs cannot be read: %s", unread).Of(unread)
+		case len(f.rocePorts()) > 0:
+			return finding.OK("RoCE v2 with a routable address: %s", f.firstIndexes())
+		}
+		return finding.Said{}
 	},
-	{
-		status: Fail, code: "GIDElsewhere", which: portsThat(func(f *judged, p *rdma.GIDTable) bool {
-			return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) && slices.ContainsFunc(p.GIDs, routable)
-		}),
-		text: "the routable RoCE v2 GIDs belong to another network namespace, and MOFED refuses connections with them: {about}", fix: do(ownNetwork),
-	},
-	{
-		status: Warn, code: "LinkLocalGID", which: portsThat(func(f *judged, p *rdma.GIDTable) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }),
-		text: "no RoCE v2 GID with a routable address, so that only nodes of the same layer 2 network can be reached, if any: {about}", fix: do(ownNetwork),
-	},
-	{
-		status: Warn, code: "IPv6OnlyGID", when: wantsIPv4, which: portsThat(func(f *judged, p *rdma.GIDTable) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, f.usableIPv4) }),
-		text: "the routable RoCE v2 GIDs have IPv6 addresses alone, and NCCL and NVSHMEM choose among those of IPv4: {about}",
-		fix:  do("set NCCL_IB_ADDR_FAMILY=AF_INET6 and NVSHMEM_IB_ADDR_FAMILY=AF_INET6 in spec.containers[].env"),
-	},
-	{
-		status: Warn, code: "GIDIndexWrong", which: badChoices,
-		text: "variables lead to an entry that is not one of RoCE v2 with a routable address: {about}",
-		fix:  do("remove or correct these variables in spec.containers[].env"),
-	},
-	{status: Undecidable, which: portsThat(func(f *judged, p *rdma.GIDTable) bool { return p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) }), text: "the GIDs cannot be read: {about}"},
-	{
-		status: OK, when: func(f *judged) bool { return len(f.rocePorts()) > 0 },
-		text: "RoCE v2 with a routable address: {gidIndexes}",
-	},
-}}
+}
+
+// wrongGIDs says which tables, or choices of an entry, are wrong.
+func (f *judged) wrongGIDs() finding.Said {
+	lacks := func(usable func(rdma.GID) bool) func(p *rdma.GIDTable) bool {
+		return func(p *rdma.GIDTable) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, usable) }
+	}
+	noRoutable := lacks(f.usableGID)
+	empty := f.portsThat(func(p *rdma.GIDTable) bool { return len(p.GIDs) == 0 && !p.Unread })
+	elsewhere := f.portsThat(func(p *rdma.GIDTable) bool { return noRoutable(p) && slices.ContainsFunc(p.GIDs, routable) })
+	local, onlyIPv6, choices := f.portsThat(noRoutable), f.portsThat(lacks(f.usableIPv4)), f.badChoices()
+	switch {
+	case empty.Any():
+		return finding.Fail("NoRoCEGID", "no GID here: %s", empty).Of(empty).Do(ownNetwork)
+	case elsewhere.Any():
+		return finding.Fail("GIDElsewhere", "the routable RoCE v2 GIDs belong to another network namespace, and MOFED refuses connections with them: %s", elsewhere).
+			Of(elsewhere).Do(ownNetwork)
+	case local.Any():
+		return finding.Warn("LinkLocalGID", "no RoCE v2 GID with a routable address, so that only nodes of the same layer 2 network can be reached, if any: %s", local).
+			Of(local).Do(ownNetwork)
+	case onlyIPv6.Any() && f.wantsIPv4():
+		return finding.Warn("IPv6OnlyGID", "the routable RoCE v2 GIDs have IPv6 addresses alone, and NCCL and NVSHMEM choose among those of IPv4: %s", onlyIPv6).
+			Of(onlyIPv6).Do("set NCCL_IB_ADDR_FAMILY=AF_INET6 and NVSHMEM_IB_ADDR_FAMILY=AF_INET6 in spec.containers[].env")
+	case choices.Any():
+		return finding.Warn("GIDIndexWrong", "variables lead to an entry that is not one of RoCE v2 with a routable address: %s", choices).
+			Of(choices).Do("remove or correct these variables in spec.containers[].env")
+	}
+	return finding.Said{}
+}
 
 const ownNetwork = "give the Pod a network device of this NIC with an IP address (annotation k8s.v1.cni.cncf.io/networks, resources.limits of the SR-IOV or macvlan network), or spec.hostNetwork: true"
 
@@ -68,15 +85,13 @@ func (f *judged) rocePorts() []*rdma.GIDTable {
 }
 
 // portsThat names the ports for which something holds, with what they have.
-func portsThat(holds func(*judged, *rdma.GIDTable) bool) func(*judged) subjects {
-	return func(f *judged) (ports subjects) {
-		for _, p := range f.rocePorts() {
-			if holds(f, p) {
-				ports.add(portName(p), sawGIDs(p))
-			}
+func (f *judged) portsThat(holds func(*rdma.GIDTable) bool) (ports finding.Subjects) {
+	for _, p := range f.rocePorts() {
+		if holds(p) {
+			ports.Add(portName(p), sawGIDs(p))
 		}
-		return ports
 	}
+	return ports
 }
 
 func portName(p *rdma.GIDTable) string { return p.Device.Name + "/" + strconv.Itoa(p.Number) }
@@ -84,10 +99,10 @@ func portName(p *rdma.GIDTable) string { return p.Device.Name + "/" + strconv.It
 // sawGIDs is evidence of a port's table: the entries without their addresses.
 func sawGIDs(p *rdma.GIDTable) string {
 	if len(p.GIDs) == 0 && !p.Unread {
-		return saw(p.File(), "empty")
+		return finding.Saw(p.File(), "empty")
 	}
-	entries := texts(p.GIDs, func(g rdma.GID) string { return fmt.Sprintf("%d %s %s", g.Index, g.Type, gidKind(g)) })
-	return saw(p.File(), strings.Join(entries, ", "))
+	entries := finding.Map(p.GIDs, func(g rdma.GID) string { return fmt.Sprintf("%d %s %s", g.Index, g.Type, gidKind(g)) })
+	return finding.Saw(p.File(), strings.Join(entries, ", "))
 }
 
 func gidKind(g rdma.GID) string {
@@ -116,7 +131,7 @@ func (f *judged) usableGID(g rdma.GID) bool {
 func (f *judged) usableIPv4(g rdma.GID) bool { return f.usableGID(g) && g.IPv4() }
 
 // wantsIPv4: no variable tells NCCL or NVSHMEM which entry to use.
-func wantsIPv4(f *judged) bool {
+func (f *judged) wantsIPv4() bool {
 	asked := func(chooser string) bool { return frameworks.NewGIDWish(chooser, f.Pod.Environment.Variables).IPv6 }
 	return !slices.ContainsFunc(frameworks.GIDChoosers[:], asked) && len(frameworks.GIDIndexes(f.Pod.Environment.Variables)) == 0
 }
@@ -131,7 +146,7 @@ func entry(p *rdma.GIDTable, index int) *rdma.GID {
 
 // badChoices names the variables with which a framework chooses an entry that is not usable.
 // One that is told the index does not choose.
-func badChoices(f *judged) (bad subjects) {
+func (f *judged) badChoices() (bad finding.Subjects) {
 	indexes := frameworks.GIDIndexes(f.Pod.Environment.Variables)
 	for _, chooser := range frameworks.GIDChoosers {
 		wish := frameworks.NewGIDWish(chooser, f.Pod.Environment.Variables)
@@ -150,7 +165,7 @@ func badChoices(f *judged) (bad subjects) {
 			} else if g != nil {
 				what = g.Type + " " + gidKind(*g)
 			}
-			bad.add(fmt.Sprintf("%s on %s: %s takes the entry %d (%s)", strings.Join(wish.Given, " "), portName(p), chooser, index, what),
+			bad.Add(fmt.Sprintf("%s on %s: %s takes the entry %d (%s)", strings.Join(wish.Given, " "), portName(p), chooser, index, what),
 				append(slices.Clone(wish.Given), sawGIDs(p))...)
 		}
 	}
@@ -159,7 +174,7 @@ func badChoices(f *judged) (bad subjects) {
 
 // firstIndexes are the indexes of the entries that NCCL chooses, or of the first usable ones
 // where a variable names another, with the ports that have them.
-func firstIndexes(f *judged) string {
+func (f *judged) firstIndexes() string {
 	var texts []string
 	ports := map[string]int{}
 	for _, p := range f.rocePorts() {
@@ -180,22 +195,23 @@ func firstIndexes(f *judged) string {
 
 // gidIndex: an index in a variable is for the ports of all nodes, and not all tables are
 // alike.
-var gidIndex = check{name: "gid-index", sources: []string{rdma.AnyPortFile(rdma.GIDFile), rdma.AnyPortFile(rdma.GIDTypeFile)}, rows: []row{
-	{
-		status: Fail, code: "GIDIndexWrong", which: indexesThat(func(_ *judged, g *rdma.GID) bool { return g == nil }),
-		text: "no GID has this index: {about}", fix: gidIndexFix,
+var gidIndex = check{
+	Name: "gid-index", Sources: gidFiles, Codes: []finding.Code{"GIDIndexWrong"},
+	Judge: func(f *judged) finding.Said {
+		none := f.indexesThat(func(g *rdma.GID) bool { return g == nil })
+		wrong := f.indexesThat(func(g *rdma.GID) bool { return g != nil && !f.usableGID(*g) })
+		given := len(frameworks.GIDIndexes(f.Pod.Environment.Variables)) > 0
+		switch {
+		case none.Any():
+			return finding.Fail("GIDIndexWrong", "no GID has this index: %s", none).Of(none).Do(f.gidIndexFix()...)
+		case wrong.Any():
+			return finding.Warn("GIDIndexWrong", "this index is not one of RoCE v2 with a routable address: %s", wrong).Of(wrong).Do(f.gidIndexFix()...)
+		case given && len(f.rocePorts()) > 0 && f.tablesRead():
+			return finding.OK("RoCE v2 with a routable address on all ports")
+		}
+		return finding.Said{}
 	},
-	{
-		status: Warn, code: "GIDIndexWrong", which: indexesThat(func(f *judged, g *rdma.GID) bool { return g != nil && !f.usableGID(*g) }),
-		text: "this index is not one of RoCE v2 with a routable address: {about}", fix: gidIndexFix,
-	},
-	{
-		status: OK, when: func(f *judged) bool {
-			return len(f.rocePorts()) > 0 && len(frameworks.GIDIndexes(f.Pod.Environment.Variables)) > 0 && f.tablesRead()
-		},
-		text: "RoCE v2 with a routable address on all ports",
-	},
-}}
+}
 
 func (f *judged) tablesRead() bool {
 	return !slices.ContainsFunc(f.rocePorts(), func(p *rdma.GIDTable) bool { return p.Unread })
@@ -203,16 +219,14 @@ func (f *judged) tablesRead() bool {
 
 // indexesThat names the variables with ports whose entry of that index, nil for none, is as
 // asked for.
-func indexesThat(is func(*judged, *rdma.GID) bool) func(*judged) subjects {
-	return func(f *judged) (variables subjects) {
-		for _, v := range frameworks.GIDIndexes(f.Pod.Environment.Variables) {
-			for _, p := range f.rocePorts() {
-				g := entry(p, int(min(v.Index, math.MaxInt32)))
-				if !p.Unread && is(f, g) {
-					variables.add(v.Name+"="+v.Value+" on "+portName(p), saw(v.Name, v.Value), sawGIDs(p))
-				}
+func (f *judged) indexesThat(is func(*rdma.GID) bool) (variables finding.Subjects) {
+	for _, v := range frameworks.GIDIndexes(f.Pod.Environment.Variables) {
+		for _, p := range f.rocePorts() {
+			g := entry(p, int(min(v.Index, math.MaxInt32)))
+			if !p.Unread && is(g) {
+				variables.Add(v.Name+"="+v.Value+" on "+portName(p), finding.Saw(v.Name, v.Value), sawGIDs(p))
 			}
 		}
-		return variables
 	}
+	return variables
 }

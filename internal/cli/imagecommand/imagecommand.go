@@ -1,4 +1,5 @@
-package cli
+// Package imagecommand is the command image of kubectl gdr.
+package imagecommand
 
 import (
 	"cmp"
@@ -11,15 +12,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gdr-features/internal/cli"
 	"gdr-features/internal/image"
 	"gdr-features/internal/mechanism"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/show"
+	"gdr-features/tristate"
 )
 
-// ImageCommand is the command image, which tells what an unpacked image has, without a node.
+// New is the command image, which tells what an unpacked image has, without a node.
 // variable returns one of the environment.
-func ImageCommand(out io.Writer, variable func(name string) string) *cobra.Command {
+func New(out io.Writer, variable func(name string) string) *cobra.Command {
 	var format string
 	c := &cobra.Command{
 		Use:   "image DIR",
@@ -53,12 +56,12 @@ Exit status: 0; 2 if programs in the image cannot open any RDMA device; 1 on an 
 				err = i.text(out)
 			}
 			if err == nil && !i.usable() {
-				return exitFalse
+				return cli.StatusOf(tristate.False)
 			}
 			return err
 		},
 	}
-	Output(c, &format, "table or json", "table", "json")
+	cli.Output(c, &format, "table or json", "table", "json")
 	return c
 }
 

@@ -1,4 +1,4 @@
-package findings
+package pod
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gdr-features/internal/finding"
 	"gdr-features/internal/frameworks"
 	"gdr-features/source/rdma"
 )
@@ -87,7 +88,7 @@ const dropIndex = "remove the variable from spec.containers[].env: NCCL 2.21 or 
 // gidIndexFix is what to do about an index that is wrong. To remove it does not help where NCCL or
 // NVSHMEM would choose an entry that is no better: on ports with IPv6 addresses alone both stay at
 // the entry 0 unless they are told the family, which counts only without an index.
-func gidIndexFix(f *judged) []string {
+func (f *judged) gidIndexFix() []string {
 	var all []string
 	for _, v := range frameworks.GIDIndexes(f.Pod.Environment.Variables) {
 		chooser, _, _ := strings.Cut(v.Name, "_")
@@ -105,9 +106,9 @@ func gidIndexFix(f *judged) []string {
 		}
 	}
 	if len(all) == 0 {
-		return steps(dropIndex, "see roce-gids for the addresses")
+		return []string{dropIndex, "see roce-gids for the addresses"}
 	}
-	return unique(all)
+	return finding.Unique(all)
 }
 
 // choiceUsable reports whether on each port whose table was read the choice is usable, where the

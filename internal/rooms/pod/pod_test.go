@@ -1,4 +1,4 @@
-package findings_test
+package pod_test
 
 import (
 	"io/fs"
@@ -12,14 +12,32 @@ import (
 	"gdr-features/docs/reasons"
 	"gdr-features/host"
 	"gdr-features/internal/assign"
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/pod"
 	"gdr-features/test/machine"
 	"gdr-features/tristate"
 )
 
+const machinesDir = "../../../testdata/machines"
+
 // roce is a GPU with a near NIC of Ethernet on each of two sockets.
-var roce = strings.ReplaceAll(pair, "ib 15b3:1021", "eth 15b3:1021")
+const roce = `nodes 2
+pci0000:10 numa=0
+  0000:10:01.0 port 8086:352a
+    0000:11:00.0 switch 10b5:9797
+      0000:12:00.0 port 10b5:9797 acs=0001
+        0000:13:00.0 gpu 10de:2330
+      0000:12:01.0 port 10b5:9797 acs=0001
+        0000:14:00.0 eth 15b3:1021 rdma=mlx5_0
+pci0000:80 numa=1
+  0000:80:01.0 port 8086:352a
+    0000:81:00.0 switch 10b5:9797
+      0000:82:00.0 port 10b5:9797 acs=0001
+        0000:83:00.0 gpu 10de:2330
+      0000:82:01.0 port 10b5:9797 acs=0001
+        0000:84:00.0 eth 15b3:1021 rdma=mlx5_1
+`
 
 // Capabilities of a process.
 const (
@@ -76,14 +94,36 @@ func (c *container) write(name, text string) {
 	c.check(os.WriteFile(filepath.Join(c.dir, name), []byte(text), 0o644))
 }
 
-// report reads and judges the container.
-func (c *container) report() *report.Report {
+// reading is a container that was read and judged.
+type reading struct {
+	report.Report
+	container *pod.Container
+	all       []finding.Finding // about the container
+}
+
+// read reads and judges the container.
+func (c *container) read() *reading {
 	c.t.Helper()
 	machine, err := host.Open(host.Options{Root: c.dir})
 	c.check(err)
 	defer machine.Close()
-	r := report.Collect(c.t.Context(), machine, report.ForCheck.InPod(report.Pod{Variables: c.variables, ReadFile: os.ReadFile, Image: c.image, For: c.framework}))
-	return &r
+	r := &reading{Report: report.Collect(c.t.Context(), machine, report.ForPod)}
+	question := pod.Question{Variables: c.variables, ReadFile: os.ReadFile, Image: c.image, For: c.framework}
+	var problems []error
+	r.container, problems = pod.Read(c.t.Context(), machine, assign.Here{Node: &r.Node, Visible: &r.Visible}, question)
+	r.Problems = append(r.Problems, problems...)
+	r.all = pod.Check(&r.Node, r.container)
+	return r
+}
+
+// notOK are the findings about the container that are not OK.
+func (r *reading) notOK() (found []finding.Finding) {
+	for _, f := range r.all {
+		if f.Status != finding.StatusOK {
+			found = append(found, f)
+		}
+	}
+	return found
 }
 
 // podFailure is what may be wrong with a container: the change that makes it so, the finding
@@ -92,8 +132,8 @@ type podFailure struct {
 	name   string
 	on     string // a description; "" is roce
 	broken func(c *container)
-	status findings.Status
-	code   findings.Code
+	status finding.Status
+	code   finding.Code
 
 	text, evidence, fix string
 }
@@ -114,7 +154,7 @@ func podFailures() []podFailure {
 			c.GIDs(c.t, c.dir, entries...)
 		}
 	}
-	const fail, warn = findings.Fail, findings.Warn
+	const fail, warn = finding.StatusFail, finding.StatusWarn
 	return slices.Concat(imageFailures(), []podFailure{
 		{name: "no GPU", broken: func(c *container) { c.remove("dev/nvidia0"); c.remove("dev/nvidia1") }, status: fail, code: "GPUNodeMissing", text: "2 GPUs", evidence: "/dev/nvidia0=absent", fix: "resources.limits"},
 		{name: "no GPU, of which the driver says nothing", broken: func(c *container) { c.remove("proc/driver/nvidia/gpus") }, status: fail, code: "GPUNodeMissing", evidence: "/proc/driver/nvidia/gpus/0000:13:00.0/information=absent", fix: "nvidia.com/gpu"},
@@ -182,7 +222,7 @@ func podFailures() []podFailure {
 		}, status: warn, code: "GIDIndexWrong", text: "NCCL takes the entry 2 (empty)", evidence: "0 IB/RoCE v1 IPv4", fix: "remove or correct"},
 		{name: "a handler that NVSHMEM does not know", broken: set("NVSHMEM_IB_ENABLE_IBGDA=1", "NVSHMEM_IBGDA_NIC_HANDLER=dpu"), status: fail, code: "IBGDAImpossible", text: "none of auto", evidence: "NVSHMEM_IBGDA_NIC_HANDLER=dpu", fix: "remove"},
 		{name: "a wrong NIC", broken: set("UCX_NET_DEVICES=mlx5_7:1"), status: fail, code: "WrongNICVariable", text: `there is no RDMA device "mlx5_7"; the GPU`, evidence: "UCX_NET_DEVICES=mlx5_7:1", fix: "gdr-features env"},
-		{name: "IBGDA on other NICs", on: strings.ReplaceAll(pair, "ib 15b3:1021", "eth 14e4:1760"), broken: set("NVSHMEM_IB_ENABLE_IBGDA=1"), status: fail, code: "IBGDAImpossible", text: "mlx5_0 (bnxt_re)", evidence: "NVSHMEM_IB_ENABLE_IBGDA=1", fix: "ConnectX"},
+		{name: "IBGDA on other NICs", on: strings.ReplaceAll(roce, "15b3:1021", "14e4:1760"), broken: set("NVSHMEM_IB_ENABLE_IBGDA=1"), status: fail, code: "IBGDAImpossible", text: "mlx5_0 (bnxt_re)", evidence: "NVSHMEM_IB_ENABLE_IBGDA=1", fix: "ConnectX"},
 		{name: "IBGDA without GDRCopy", broken: set("NVSHMEM_IB_ENABLE_IBGDA=1", "NVSHMEM_IBGDA_NIC_HANDLER=CPU"), status: fail, code: "IBGDAImpossible", text: "/dev/gdrdrv", evidence: "/dev/gdrdrv=absent", fix: "NVIDIA_GDRCOPY"},
 		{
 			name: "IBGDA without options", status: warn, code: "IBGDAOptions", text: "PeerMappingOverride is not set and gdrdrv is not loaded", evidence: "RegistryDwords: PeerMappingOverride=0;", fix: "gdrcopy.enabled=true",
@@ -213,8 +253,8 @@ func TestPodFailures(t *testing.T) {
 			}
 			c := newContainer(t, description)
 			tt.broken(c)
-			r := c.report()
-			found := podFindings(r)
+			r := c.read()
+			found := r.notOK()
 			if len(found) != 1 || found[0].Status != tt.status || found[0].Code != tt.code {
 				t.Fatalf("%+v, want one %s %s", found, tt.status, tt.code)
 			}
@@ -225,14 +265,33 @@ func TestPodFailures(t *testing.T) {
 			if strings.Contains(f.Detail+f.FixText(), "%!") || len(f.Sources) == 0 {
 				t.Errorf("a text lacks a part: %+v", f)
 			}
+			if !slices.Contains(pod.Codes(), f.Code) {
+				t.Errorf("no check lists %s", f.Code)
+			}
 			page, _ := reasons.Page(string(f.Code))
 			if strings.Contains(f.Detail+f.FixText(), "Operator") && !strings.Contains(page, "operators.md#") {
 				t.Errorf("the page of %s does not say where that was read", f.Code)
 			}
-			if state := findings.InPod(r.Findings); state != map[findings.Status]tristate.State{findings.Fail: tristate.False, findings.Warn: tristate.True}[tt.status] {
+			if state := pod.Ready(r.all); state != map[finding.Status]tristate.State{finding.StatusFail: tristate.False, finding.StatusWarn: tristate.True}[tt.status] {
 				t.Errorf("the container's state is %v", state)
 			}
 		})
+	}
+}
+
+// TestEveryCode: some case shows each code that a check lists.
+func TestEveryCode(t *testing.T) {
+	shown := map[finding.Code]bool{}
+	for _, c := range podFailures() {
+		shown[c.code] = true
+	}
+	for _, c := range deniedNodes() {
+		shown[c.code] = true
+	}
+	for _, code := range pod.Codes() {
+		if !shown[code] {
+			t.Errorf("no case shows %s", code)
+		}
 	}
 }
 
@@ -240,18 +299,18 @@ func TestPodFailures(t *testing.T) {
 type denied struct {
 	name   string
 	usable map[string]tristate.State // of the nodes that are not usable
-	status findings.Status
-	code   findings.Code
+	status finding.Status
+	code   finding.Code
 	text   string
 }
 
 func deniedNodes() []denied {
 	return []denied{
-		{"a GPU", map[string]tristate.State{"/dev/nvidia1": tristate.False}, findings.Fail, "DeviceNodeDenied", "/dev/nvidia1"},
-		{"a GPU, as far as is known", map[string]tristate.State{"/dev/nvidia1": tristate.Unknown}, findings.Undecidable, "Unreadable", "/dev/nvidia1"},
-		{"all NICs", map[string]tristate.State{"/dev/infiniband/uverbs0": tristate.False, "/dev/infiniband/uverbs1": tristate.False}, findings.Fail, "DeviceNodeDenied", "/dev/infiniband/uverbs0 (mlx5_0)"},
-		{"a near NIC", map[string]tristate.State{"/dev/infiniband/uverbs0": tristate.False}, findings.Warn, "NearNICNotHere", "mlx5_0 at PIX"},
-		{"a NIC, as far as is known", map[string]tristate.State{"/dev/infiniband/uverbs0": tristate.Unknown}, findings.Undecidable, "Unreadable", "/dev/infiniband/uverbs0 (mlx5_0)"},
+		{"a GPU", map[string]tristate.State{"/dev/nvidia1": tristate.False}, finding.StatusFail, "DeviceNodeDenied", "/dev/nvidia1"},
+		{"a GPU, as far as is known", map[string]tristate.State{"/dev/nvidia1": tristate.Unknown}, finding.StatusUnknown, "Unreadable", "/dev/nvidia1"},
+		{"all NICs", map[string]tristate.State{"/dev/infiniband/uverbs0": tristate.False, "/dev/infiniband/uverbs1": tristate.False}, finding.StatusFail, "DeviceNodeDenied", "/dev/infiniband/uverbs0 (mlx5_0)"},
+		{"a near NIC", map[string]tristate.State{"/dev/infiniband/uverbs0": tristate.False}, finding.StatusWarn, "NearNICNotHere", "mlx5_0 at PIX"},
+		{"a NIC, as far as is known", map[string]tristate.State{"/dev/infiniband/uverbs0": tristate.Unknown}, finding.StatusUnknown, "Unreadable", "/dev/infiniband/uverbs0 (mlx5_0)"},
 	}
 }
 
@@ -260,12 +319,12 @@ func deniedNodes() []denied {
 func TestPodDenied(t *testing.T) {
 	for _, tt := range deniedNodes() {
 		t.Run(tt.name, func(t *testing.T) {
-			r := newContainer(t, roce).report()
-			maps.Copy(r.Pod.Usable, tt.usable)
-			here := assign.NewMachine(&r.Node, func(rdma string) bool { return r.Pod.UsableNIC(rdma) != tristate.False })
-			r.Pod.Map = here.Assign(here.EveryGPU(), nil)
-			r.Findings = findings.All(&r.Node, nil, r.Pod)
-			found := podFindings(r)
+			r := newContainer(t, roce).read()
+			maps.Copy(r.container.Usable, tt.usable)
+			here := assign.NewMachine(&r.Node, func(rdma string) bool { return r.container.UsableNIC(rdma) != tristate.False })
+			r.container.Map = here.Assign(here.EveryGPU(), nil)
+			r.all = pod.Check(&r.Node, r.container)
+			found := r.notOK()
 			if len(found) != 1 || found[0].Status != tt.status || found[0].Code != tt.code || !strings.Contains(found[0].Detail, tt.text) {
 				t.Errorf("%+v, want %s %s about %s", found, tt.status, tt.code, tt.text)
 			}
@@ -326,20 +385,10 @@ func TestPodRight(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newContainer(t, roce)
 			change(c)
-			r := c.report()
-			if found := podFindings(r); len(found) > 0 || findings.InPod(r.Findings) != tristate.True || len(r.Problems) > 0 {
+			r := c.read()
+			if found := r.notOK(); len(found) > 0 || pod.Ready(r.all) != tristate.True || len(r.Problems) > 0 {
 				t.Errorf("%+v, problems %v", found, r.Problems)
 			}
 		})
 	}
-}
-
-// podFindings are those about the container that are not OK.
-func podFindings(r *report.Report) (found []findings.Finding) {
-	for _, f := range r.Findings {
-		if f.Status != findings.OK && findings.AboutPod(&f) {
-			found = append(found, f)
-		}
-	}
-	return found
 }

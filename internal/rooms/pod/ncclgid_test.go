@@ -1,4 +1,4 @@
-package findings
+package pod
 
 import (
 	_ "embed"

@@ -1,0 +1,90 @@
+package pod
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"gdr-features/host"
+	"gdr-features/internal/assign"
+	"gdr-features/internal/deadline"
+	"gdr-features/internal/image"
+	"gdr-features/source/platform"
+	"gdr-features/source/rdma"
+	"gdr-features/verdict"
+)
+
+// Question is what a container is judged for.
+type Question struct {
+	// Variables are those of the container's environment by name; see frameworks.Read.
+	Variables map[string]string
+	// ReadFile reads the files that variables name.
+	ReadFile func(name string) ([]byte, error)
+	// Image is the file tree of the container, or of its unpacked image; nil to judge none.
+	// Elsewhere: the job does not run in this container, but from that image.
+	Image     fs.FS
+	Elsewhere bool
+	// For names the framework in question; "" for all that the image has.
+	For string
+	// GPUs are those in question, by index; nil for those that the variables leave.
+	GPUs []int
+}
+
+// imageTimeout is how long reading the libraries of an image may take.
+const imageTimeout = 10 * time.Second
+
+// Read reads what a container lets this process do, on a machine that was read as this process
+// sees it. The problems are what could not be read.
+func Read(ctx context.Context, root *host.FS, here assign.Here, q Question) (c *Container, problems []error) {
+	var seen platform.Container
+	if !q.Elsewhere {
+		var err error
+		seen, err = read(ctx, "what this container may use", func() (platform.Container, error) {
+			return platform.ReadContainer(root, here.Visible, eligible(here.Node)), nil
+		})
+		problems = append(with(problems, err), seen.Problems...)
+	}
+	var libraries *image.Image
+	unread := false
+	if q.Image != nil {
+		ctx, cancel := context.WithTimeout(ctx, imageTimeout)
+		defer cancel()
+		var err error
+		libraries, err = read(ctx, "libraries of the image", func() (*image.Image, error) { return image.Read(q.Image, q.Variables), nil })
+		if problems, unread = with(problems, err), err != nil; libraries != nil {
+			problems = append(problems, libraries.Problems...)
+		}
+	}
+	c = newContainer(here, q, seen)
+	c.Image, c.ImageUnread = libraries, unread
+	c.Environment.ReadFiles(q.ReadFile)
+	return c, problems
+}
+
+// read waits for a reading until the context ends. The error of a timeout has the name.
+func read[T any](ctx context.Context, name string, reading func() (T, error)) (T, error) {
+	value, err := deadline.Async(reading)(ctx)
+	if errors.Is(err, deadline.ErrTimeout) {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return value, err
+}
+
+func with(problems []error, err error) []error {
+	if err == nil {
+		return problems
+	}
+	return append(problems, err)
+}
+
+// eligible are the RDMA devices of eligible NICs.
+func eligible(node *verdict.Node) (all []*rdma.Device) {
+	for i := range node.Matrix.NICs {
+		if n := &node.Matrix.NICs[i]; n.Eligible && n.RDMA != nil {
+			all = append(all, n.RDMA)
+		}
+	}
+	return all
+}
