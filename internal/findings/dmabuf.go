@@ -15,8 +15,8 @@ import (
 var dmabuf = check{
 	Name: "dmabuf", Facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols},
 	Codes: []Code{
-		"EFADMABufOff", finding.Unreadable, "ConfidentialGuest", "VirtualGPU", "GPUPassthrough", "GPUDriverNotLoaded", "PreTuring", "ClosedDriver",
-		"DriverRefusesPlace", "KernelOptionMissing", "NoMLX5Device", "DMABufRefused", "NoDMABuf",
+		"EFADMABufOff", finding.Unreadable, "ConfidentialGuest", "VirtualGPU", "GPUPassthrough", "GPUDriverNotLoaded",
+		"PreTuring", "ClosedDriver", "DriverRefusesPlace", "KernelOptionMissing", "NoMLX5Device", "DMABufRefused", "NoDMABuf",
 	},
 	Judge: func(f *judged) finding.Said {
 		said := judgeDMABuf(f)

@@ -58,7 +58,8 @@ func All(node *verdict.Node, expected *expect.Result) []Finding {
 // HardwareAlone reports whether only the hardware is checked: nothing else matters where it is
 // not capable, or not judged.
 func HardwareAlone(node *verdict.Node) bool {
-	return len(node.Matrix.GPUs) == 0 || node.Verdict.Capable == tristate.False || judgedOf(node).stepReason("hardware") == verdict.NICNotJudged
+	return len(node.Matrix.GPUs) == 0 || node.Verdict.Capable == tristate.False ||
+		judgedOf(node).stepReason("hardware") == verdict.NICNotJudged
 }
 
 // checks are those that apply to this machine.

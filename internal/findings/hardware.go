@@ -29,7 +29,8 @@ func (f *judged) stepReason(check string) verdict.Reason {
 var hardware = check{
 	Name: "hardware", Sources: []string{pci.Devices},
 	Codes: []Code{
-		"TegraGPU", "NoGPU", "GPUUnsupported", "NoNIC", "NICNotJudged", "NICUnsupported", "PlatformForbidsP2P", finding.Unreadable,
+		"TegraGPU", "NoGPU", "GPUUnsupported", "NoNIC", "NICNotJudged", "NICUnsupported",
+		"PlatformForbidsP2P", finding.Unreadable,
 	},
 	Judge: judgeHardware,
 }

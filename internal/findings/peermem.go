@@ -19,8 +19,10 @@ const peerSymbol = kmod.PeerMemoryAPI
 var peermem = check{
 	Name: "peermem", Facts: []kmod.Fact{kmod.FactPeermem},
 	Codes: []Code{
-		"ConfidentialGuest", "VirtualGPU", finding.Unreadable, "DriverRefusesPlace", "MemoryPeersMissing", "EFADriverTooOldForR580", "EFAPeermemUnproven",
-		"PeermemNotInstalled", "PeermemStub", "PeermemUnknownSymbol", "PeermemSymbolMismatch", "PeermemNotLoaded", "NoPeerMemoryPath", "EFAPeermemMissing",
+		"ConfidentialGuest", "VirtualGPU", finding.Unreadable, "DriverRefusesPlace", "MemoryPeersMissing",
+		"EFADriverTooOldForR580", "EFAPeermemUnproven", "EFAPeermemMissing",
+		"PeermemNotInstalled", "PeermemStub", "PeermemUnknownSymbol", "PeermemSymbolMismatch",
+		"PeermemNotLoaded", "NoPeerMemoryPath",
 	},
 	Judge: func(f *judged) finding.Said {
 		said := judgePeermem(f)
