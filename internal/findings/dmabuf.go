@@ -12,11 +12,11 @@ import (
 	"gdr-features/verdict"
 )
 
-var dmabuf = Check{
+var dmabuf = check{
 	Name: "dmabuf", Facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols},
 	Codes: []Code{
-		"EFADMABufOff", finding.Unreadable, "ConfidentialGuest", "VirtualGPU", "GPUPassthrough", "GPUDriverNotLoaded", "PreTuring", "ClosedDriver",
-		"DriverRefusesPlace", "KernelOptionMissing", "NoMLX5Device", "DMABufRefused", "NoDMABuf",
+		"EFADMABufOff", finding.Unreadable, "ConfidentialGuest", "VirtualGPU", "GPUPassthrough", "GPUDriverNotLoaded",
+		"PreTuring", "ClosedDriver", "DriverRefusesPlace", "KernelOptionMissing", "NoMLX5Device", "DMABufRefused", "NoDMABuf",
 	},
 	Judge: func(f *judged) finding.Said {
 		said := judgeDMABuf(f)
@@ -279,7 +279,7 @@ func sawLegacyAPI(f *judged) []string {
 		f.advised().Peermem.LegacyAPI)}
 }
 
-var rdmaStack = Check{
+var rdmaStack = check{
 	Name: "rdma-stack", Facts: []kmod.Fact{kmod.FactStack, kmod.FactNICVersion, kmod.FactSymbols},
 	Codes: []Code{"LegacyPeerDirect", finding.Unreadable},
 	Judge: judgeRDMAStack,

@@ -4,7 +4,7 @@ import "slices"
 
 // Listed reports whether a finding's code is among those that its check lists.
 func Listed(f *Finding) bool {
-	all := slices.Concat(prerequisites, advice, []Check{expectedCheck})
-	i := slices.IndexFunc(all, func(c Check) bool { return c.Name == f.Check })
+	all := slices.Concat(prerequisites, advice, []check{expectedCheck})
+	i := slices.IndexFunc(all, func(c check) bool { return c.Name == f.Check })
 	return i >= 0 && all[i].Lists(f.Code)
 }

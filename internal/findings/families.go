@@ -15,7 +15,7 @@ import (
 
 // otherGPUs says, on a node with GPUs of two families, which family the findings are
 // about, and whether the other one is ready.
-var otherGPUs = Check{
+var otherGPUs = check{
 	Name: "other-gpus", Sources: []string{pci.Devices}, Codes: []Code{"MixedGPUs"}, Judge: judgeOtherGPUs,
 }
 
@@ -53,7 +53,7 @@ func notReadyGPUs(f *judged) (others finding.Subjects) {
 // userSpace: rdma-core does not open a device whose driver has an ABI that it does not know, and
 // the vendor's own library does not open one of the kernel's own driver. Which library is used
 // is up to each container image; on the node no driver of a known ABI is wrong.
-var userSpace = Check{Name: "user-space", Codes: []Code{"VerbsABIMismatch"}, Judge: judgeUserSpace}
+var userSpace = check{Name: "user-space", Codes: []Code{"VerbsABIMismatch"}, Judge: judgeUserSpace}
 
 func judgeUserSpace(f *judged) finding.Said {
 	if unknown := f.devicesOfABI(unknownABI); unknown.Any() {
@@ -96,7 +96,7 @@ func (f *judged) devicesOfABI(kind func(*family.Uverbs, int) bool) (devices find
 }
 
 // bar: only a part of a GPU's memory is visible on PCI.
-var bar = Check{Name: "bar", Codes: []Code{"SmallBAR", "SmallBAR1"}, Judge: judgeBAR}
+var bar = check{Name: "bar", Codes: []Code{"SmallBAR", "SmallBAR1"}, Judge: judgeBAR}
 
 func judgeBAR(f *judged) finding.Said {
 	if small := smallBAR(f); small.Any() {

@@ -32,8 +32,8 @@ const (
 	Undecidable = finding.StatusUnknown
 )
 
-// Check is one function about a node.
-type Check = finding.Check[*judged]
+// check is one function about a node.
+type check = finding.Check[*judged]
 
 // judged is what findings are made of.
 type judged struct {
@@ -59,14 +59,15 @@ func All(node *verdict.Node, expected *expect.Result) []Finding {
 // HardwareAlone reports whether only the hardware is checked: nothing else matters where it is
 // not capable, or not judged.
 func HardwareAlone(node *verdict.Node) bool {
-	return len(node.Matrix.GPUs) == 0 || node.Verdict.Capable == tristate.False || judgedOf(node).stepReason("hardware") == verdict.NICNotJudged
+	return len(node.Matrix.GPUs) == 0 || node.Verdict.Capable == tristate.False ||
+		judgedOf(node).stepReason("hardware") == verdict.NICNotJudged
 }
 
 // checks are those that apply to this machine.
-func (f *judged) checks() []Check {
+func (f *judged) checks() []check {
 	switch {
 	case HardwareAlone(f.Node):
-		return []Check{hardware}
+		return []check{hardware}
 	case f.Kmod.Advice == nil:
 		return prerequisites
 	}
@@ -75,13 +76,13 @@ func (f *judged) checks() []Check {
 
 // prerequisites are the checks of the verdict, in its order, and of what makes
 // GPUDirect RDMA slow.
-var prerequisites = []Check{
+var prerequisites = []check{
 	hardware, gpuDriver, nicDriver, rdmaDevice, port, peermem,
 	dmabuf, rdmaStack, level, ncclDefault, iommu, acs,
 }
 
 // advice are the checks that need kmod.Advice. One that says nothing gives no finding.
-var advice = []Check{
+var advice = []check{
 	nearPort, sharedNIC, operators, modules, nodeNetwork, verbsEntry, userSpace, dataDirect, bar,
 	rootComplex, link, numa, storage, otherGPUs,
 }
@@ -89,7 +90,7 @@ var advice = []Check{
 // Codes lists every code that a finding can have, each once.
 func Codes() []Code {
 	var all []Code
-	for _, c := range slices.Concat(prerequisites, advice, []Check{expectedCheck}) {
+	for _, c := range slices.Concat(prerequisites, advice, []check{expectedCheck}) {
 		all = append(all, c.Codes...)
 	}
 	return finding.Unique(all)

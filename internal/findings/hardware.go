@@ -26,10 +26,11 @@ func (f *judged) stepReason(check string) verdict.Reason {
 	return ""
 }
 
-var hardware = Check{
+var hardware = check{
 	Name: "hardware", Sources: []string{pci.Devices},
 	Codes: []Code{
-		"TegraGPU", "NoGPU", "GPUUnsupported", "NoNIC", "NICNotJudged", "NICUnsupported", "PlatformForbidsP2P", finding.Unreadable,
+		"TegraGPU", "NoGPU", "GPUUnsupported", "NoNIC", "NICNotJudged", "NICUnsupported",
+		"PlatformForbidsP2P", finding.Unreadable,
 	},
 	Judge: judgeHardware,
 }
@@ -229,7 +230,7 @@ func topoOverride(f *judged) []string {
 	return nil
 }
 
-var gpuDriver = Check{
+var gpuDriver = check{
 	Name: "gpu-driver", Sources: []string{pci.AnyFile(pci.DriverFile)}, Facts: []kmod.Fact{kmod.FactDriver},
 	Codes: []Code{"GPUDriverNotLoaded", "GPUPassthrough", finding.Unreadable},
 	Judge: judgeGPUDriver,
@@ -304,7 +305,7 @@ func moduleType(f *judged) string {
 	return "kernel module type unknown"
 }
 
-var nicDriver = Check{
+var nicDriver = check{
 	Name: "nic-driver", Sources: []string{pci.AnyFile(pci.DriverFile)},
 	Codes: []Code{"NICDriverNotLoaded", "NICUnbound", finding.Unreadable},
 	Judge: judgeNICDriver,
@@ -331,7 +332,7 @@ func judgeNICDriver(f *judged) finding.Said {
 	return finding.Unread("the drivers of the NICs cannot be read").Saw(nicDrivers(f)...)
 }
 
-var rdmaDevice = Check{
+var rdmaDevice = check{
 	Name: "rdma-device", Sources: []string{rdma.Class},
 	Codes: []Code{"NoRDMADevice", "NICWithoutRDMA", "RDMANamespaces", finding.Unreadable},
 	Judge: judgeRDMADevice,

@@ -22,7 +22,7 @@ var giveTopology = []string{
 		"NICs on",
 }
 
-var level = Check{
+var level = check{
 	Name: "level", Sources: []string{pci.Devices, pci.AnyFile(pci.NUMAFile)},
 	Codes: []Code{"VirtualTopology", finding.Unreadable, "GPUWithoutNearNIC"},
 	Judge: judgeLevel,
@@ -119,7 +119,7 @@ func nicOf(f *judged, of *pci.Function) string {
 	return of.Address.String()
 }
 
-var ncclDefault = Check{
+var ncclDefault = check{
 	Name: "nccl-default", Sources: []string{pci.Devices},
 	Codes: []Code{"TopologyFileRefused", "VirtualTopology", "BeyondNCCLDefault", finding.Unreadable},
 	Judge: judgeNCCLDefault,
@@ -175,7 +175,7 @@ func sawFar(f *judged) []string {
 	return all
 }
 
-var sharedNIC = Check{
+var sharedNIC = check{
 	Name: "shared-nic", Sources: []string{pci.Devices}, Codes: []Code{"SharedNearNIC"},
 	Judge: func(f *judged) finding.Said {
 		shared := sharedNearNIC(f)

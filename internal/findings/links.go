@@ -10,7 +10,7 @@ import (
 	"gdr-features/tristate"
 )
 
-var link = Check{
+var link = check{
 	Name: "link",
 	Sources: []string{
 		pci.AnyFile(pci.LinkWidthFile), pci.AnyFile(pci.MaxLinkWidthFile),

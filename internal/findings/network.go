@@ -11,7 +11,7 @@ import (
 
 // nodeNetwork: the node's own network is on a NIC that GPUs use, or whose driver is reloaded
 // for them. A process in a Pod's network namespace knows nothing of it.
-var nodeNetwork = Check{
+var nodeNetwork = check{
 	Name: "node-network", Codes: []Code{"DefaultRouteOnNearNIC"}, Judge: judgeNodeNetwork,
 }
 

@@ -15,7 +15,7 @@ import (
 // the GPU driver is loaded in the init container k8s-driver-manager, after it in
 // nvidia-peermem-ctr, either for mlx5_core (useHostMofed) or for the Network
 // Operator's mark (docs/operators.md#manager-wait, #ctr-peermem).
-var operators = Check{
+var operators = check{
 	Name: "operators", Sources: []string{pci.AnyFile(pci.DriverFile)}, Facts: []kmod.Fact{kmod.FactGPUOperator},
 	Codes: []Code{"OperatorsWait", "OperatorRDMAOff", "PeermemSidecar"},
 	Judge: judgeOperators,
@@ -95,7 +95,7 @@ func sawRDMAEnabled(f *judged) []string {
 
 // modules finds RDMA drivers that were unloaded half-way: a restart takes the NICs'
 // drivers out and then cannot unload the core, which peermem holds.
-var modules = Check{Name: "modules", Codes: []Code{"OFEDReloadBlocked"}, Judge: judgeModules}
+var modules = check{Name: "modules", Codes: []Code{"OFEDReloadBlocked"}, Judge: judgeModules}
 
 func judgeModules(f *judged) finding.Said {
 	client, core := f.holder()

@@ -16,11 +16,13 @@ const peerSymbol = kmod.PeerMemoryAPI
 
 // peermem says whether a peer memory client serves the NICs. If none does, the reason goes by the
 // way in which clients reach NICs (family.Client, family.PeerMemory).
-var peermem = Check{
+var peermem = check{
 	Name: "peermem", Facts: []kmod.Fact{verdict.FactPeermem},
 	Codes: []Code{
-		"ConfidentialGuest", "VirtualGPU", finding.Unreadable, "DriverRefusesPlace", "MemoryPeersMissing", "EFADriverTooOldForR580", "EFAPeermemUnproven",
-		"PeermemNotInstalled", "PeermemStub", "PeermemUnknownSymbol", "PeermemSymbolMismatch", "PeermemNotLoaded", "NoPeerMemoryPath", "EFAPeermemMissing",
+		"ConfidentialGuest", "VirtualGPU", finding.Unreadable, "DriverRefusesPlace", "MemoryPeersMissing",
+		"EFADriverTooOldForR580", "EFAPeermemUnproven", "EFAPeermemMissing",
+		"PeermemNotInstalled", "PeermemStub", "PeermemUnknownSymbol", "PeermemSymbolMismatch",
+		"PeermemNotLoaded", "NoPeerMemoryPath",
 	},
 	Judge: func(f *judged) finding.Said {
 		said := judgePeermem(f)

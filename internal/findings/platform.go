@@ -14,7 +14,7 @@ import (
 	"gdr-features/tristate"
 )
 
-var iommu = Check{
+var iommu = check{
 	Name: "iommu", Sources: []string{pci.AnyFile(pci.IOMMUGroupFile)}, Facts: []kmod.Fact{platform.FactIOMMU},
 	Codes: []Code{"SMMUPassthrough", "IOMMUTranslated", finding.Unreadable},
 	Judge: judgeIOMMU,
@@ -60,7 +60,7 @@ func sawCommandLine(f *judged) []string {
 	return nil
 }
 
-var acs = Check{
+var acs = check{
 	Name: "acs", Sources: []string{pci.AnyFile(pci.ConfigFile)},
 	Codes: []Code{"EmulatedSwitch", "ACSUnreadable", "DataDirectApart", "ACSRedirect"},
 	Judge: judgeACS,
@@ -207,7 +207,7 @@ func passedThrough(f *judged) string {
 	return finding.FirstFew(f.of(func(fn *pci.Function) bool { return (isGPU(fn) || isNIC(fn)) && fn.PassedThrough() }, address))
 }
 
-var dataDirect = Check{
+var dataDirect = check{
 	Name: "data-direct", Sources: []string{pci.AnyFile(pci.IOMMUGroupFile),
 		pci.Devices}, Codes: []Code{"DataDirectApart"},
 	Judge: func(f *judged) finding.Said {
@@ -263,7 +263,7 @@ func sawGroup(fn *pci.Function) string {
 
 // numa: moving pages between NUMA nodes unmaps them, which slows down programs that
 // registered them (NCCL's and RCCL's guides recommend to switch it off).
-var numa = Check{
+var numa = check{
 	Name: "numa", Sources: []string{platform.NUMABalancingFile}, Codes: []Code{"NUMABalancing"},
 	Judge: func(f *judged) finding.Said {
 		switch mode, known := balancingMode(f); {
@@ -287,7 +287,7 @@ func balancingMode(f *judged) (mode int, ok bool) {
 }
 
 // rootComplex: what the CPU does with traffic between a GPU and a NIC.
-var rootComplex = Check{
+var rootComplex = check{
 	Name: "root-complex", Codes: []Code{"PlatformP2PWriteOnly"},
 	Judge: func(f *judged) finding.Said {
 		gpus := writeOnly(f)
@@ -334,7 +334,7 @@ func writeOnly(f *judged) (gpus finding.Subjects) {
 }
 
 // storage: GPUDirect Storage is not supported with a translating IOMMU.
-var storage = Check{
+var storage = check{
 	Name: "storage", Facts: []kmod.Fact{kmod.FactStorage, platform.FactIOMMU}, Codes: []Code{"StorageIOMMU"},
 	Judge: func(f *judged) finding.Said {
 		if f.Kmod.Storage != tristate.True || f.Verdict.IOMMU != "translated" {

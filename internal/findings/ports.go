@@ -15,7 +15,7 @@ import (
 	"gdr-features/verdict"
 )
 
-var port = Check{
+var port = check{
 	Name: "port", Sources: []string{rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.LinkLayerFile)},
 	Codes: []Code{"NoActivePort", finding.Unreadable, "PortDown"},
 	Judge: judgePorts,
@@ -162,7 +162,7 @@ func sawPort(d *rdma.Device, p rdma.Port) string {
 	return finding.Saw(d.PortFile(p.Number, rdma.StateFile), portState(p))
 }
 
-var nearPort = Check{
+var nearPort = check{
 	Name: "near-port", Sources: []string{rdma.AnyPortFile(rdma.StateFile),
 		pci.Devices}, Codes: []Code{"NearPortDown"},
 	Judge: func(f *judged) finding.Said {
