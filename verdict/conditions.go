@@ -182,8 +182,9 @@ func (f *Node) rate() (gbps *int, open bool) {
 // fastest returns the highest rate in Gbit/s of the active ports of a GPU's nearest NICs and their
 // virtual functions, 0 for none. more: something that could not be read may have a higher one.
 func (f *Node) fastest(gpu *topology.GPU) (gbps float64, more bool) {
-	ports, all := f.RDMA.PortsOf(f.PCI.WithVirtual(gpu.Nearest), true)
-	more = gpu.Level == topology.Unknown || !all
+	near := gpu.Near(topology.Hardware)
+	ports, all := f.RDMA.PortsOf(f.PCI.WithVirtual(near.Functions), true)
+	more = near.Level == topology.Unknown || !all
 	for _, p := range ports {
 		usable := p.Usable()
 		more = more || usable == tristate.Unknown || usable == tristate.True && p.RateGbps == 0

@@ -19,19 +19,19 @@ var giveTopology = do("give NCCL a topology file (NCCL_TOPO_FILE), and this prog
 
 var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.NUMAFile)}, rows: []row{
 	{
-		status: Undecidable, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.Level == topology.Unknown && f.Matrix.Origin == topology.Virtual },
+		status: Undecidable, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.Usable.Level == topology.Unknown && f.Matrix.Origin == topology.Virtual },
 		text: placeUnknown + virtualTree, fix: giveTopology,
 		evidence: func(f *judged) []string { return f.of(withoutNUMA(f), sawNoNUMA) },
 	},
 	{
-		status: Undecidable, when: func(f *judged) bool { return f.Matrix.Level == topology.Unknown }, which: functionsWithoutNUMA,
+		status: Undecidable, when: func(f *judged) bool { return f.Matrix.Usable.Level == topology.Unknown }, which: functionsWithoutNUMA,
 		text: placeUnknown, fix: do("the firmware does not give the NUMA node (_PXM): update it, or use a topology file"),
 	},
-	{status: Undecidable, when: func(f *judged) bool { return f.Matrix.Level == topology.Unknown }, text: placeUnknown},
-	{status: OK, when: func(f *judged) bool { return f.Matrix.Level == topology.PIX }, text: "every GPU has a NIC at PIX"},
-	{status: OK, when: func(f *judged) bool { return f.Matrix.Level == topology.PXB }, text: "every GPU has a NIC at PXB or nearer"},
+	{status: Undecidable, when: func(f *judged) bool { return f.Matrix.Usable.Level == topology.Unknown }, text: placeUnknown},
+	{status: OK, when: func(f *judged) bool { return f.Matrix.Usable.Level == topology.PIX }, text: "every GPU has a NIC at PIX"},
+	{status: OK, when: func(f *judged) bool { return f.Matrix.Usable.Level == topology.PXB }, text: "every GPU has a NIC at PXB or nearer"},
 	{
-		status: OK, when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.True },
+		status: OK, when: func(f *judged) bool { return f.Matrix.Usable.NCCLDefault == tristate.True },
 		text: "in the PCI tree a GPU's nearest NIC is at {worstLevel}; {library} {libraryBeyond}",
 	},
 	{status: Warn, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.Origin == topology.Virtual }, which: farGPUs, text: nearestIsFar + virtualTree, fix: giveTopology},
@@ -73,13 +73,14 @@ func address(fn *pci.Function) string { return fn.Address.String() }
 // farGPUs lists the GPUs whose nearest NIC is beyond PXB, with it, as explain takes them.
 func farGPUs(f *judged) (far subjects) {
 	for i, gpu := range f.Matrix.GPUs {
-		if !gpu.Eligible || gpu.Level <= topology.PXB {
+		near := gpu.Near(topology.Usable)
+		if !gpu.Eligible || near.Level <= topology.PXB {
 			continue
 		}
-		nearest := gpu.Nearest[0]
+		nearest := near.Functions[0]
 		pair := fmt.Sprintf("GPU%d %s", i, nicOf(f, nearest))
-		if gpu.Level != f.Matrix.Level {
-			pair += " at " + gpu.Level.String()
+		if near.Level != f.Matrix.Usable.Level {
+			pair += " at " + near.Level.String()
 		}
 		far.add(pair, sawPlace(gpu.Function), sawPlace(nearest))
 	}
@@ -102,15 +103,15 @@ var ncclDefault = check{name: "nccl-default", sources: []string{pci.Devices}, ro
 		text: "{library} refuses the topology file and does not start: {about}",
 		fix:  do("correct the file", "gdr-features topo -o nccl-xml writes one that {library} accepts"),
 	},
-	{status: OK, when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.True }, text: "{library} uses GPUDirect RDMA for every GPU with its default settings"},
+	{status: OK, when: func(f *judged) bool { return f.Matrix.Usable.NCCLDefault == tristate.True }, text: "{library} uses GPUDirect RDMA for every GPU with its default settings"},
 	{
-		status: Warn, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.False && vfsAside(f) },
+		status: Warn, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.Usable.NCCLDefault == tristate.False && vfsAside(f) },
 		text:     "{library} looks for virtual functions at function 00.0 of their bus, where the topology file has none",
 		fix:      mergeNoVFs,
 		evidence: sawFar,
 	},
 	{
-		status: Warn, code: "BeyondNCCLDefault", when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.False },
+		status: Warn, code: "BeyondNCCLDefault", when: func(f *judged) bool { return f.Matrix.Usable.NCCLDefault == tristate.False },
 		text:     "at least one GPU is beyond {library}'s default limit ({libraryLimit})",
 		fix:      do("set NCCL_NET_GDR_LEVEL=PHB or SYS and measure: it may be slower than without GPUDirect RDMA"),
 		evidence: sawFar,
@@ -137,8 +138,8 @@ func sawFar(f *judged) []string {
 			continue
 		}
 		all = append(all, sawPlace(gpu.Function))
-		if len(gpu.Nearest) > 0 {
-			all = append(all, sawPlace(gpu.Nearest[0]))
+		if near := gpu.Near(topology.Usable).Functions; len(near) > 0 {
+			all = append(all, sawPlace(near[0]))
 		}
 	}
 	return all
@@ -159,12 +160,12 @@ func sharedNearNIC(f *judged) (shared subjects) {
 	}
 	served := map[*pci.Function][]string{} // the GPUs of a NIC that alone is nearest
 	nearest := map[*pci.Function]bool{}
-	for i, gpu := range f.Matrix.GPUs {
-		near := f.Matrix.NearFunctions(i)
+	for _, gpu := range f.Matrix.GPUs {
+		near := gpu.Near(topology.Usable).Functions
 		for _, nic := range near {
 			nearest[nic] = true
 		}
-		if gpu.Eligible && len(near) == 1 && gpu.Level <= topology.PXB {
+		if gpu.Eligible && len(near) == 1 && gpu.Near(topology.Usable).Level <= topology.PXB {
 			served[near[0]] = append(served[near[0]], gpu.Address.String())
 		}
 	}

@@ -146,7 +146,7 @@ var words = map[string]func(*judged) string{
 	"{withoutDirectNIC}":   withoutDirectNIC,
 	"{enableRDMA}":         enableRDMA,
 	"{nearNICUp}":          nearNICUp,
-	"{worstLevel}":         func(f *judged) string { return f.Matrix.Level.String() },
+	"{worstLevel}":         func(f *judged) string { return f.Matrix.Usable.Level.String() },
 	"{familiesInQuestion}": func(f *judged) string {
 		return strings.Join(texts(f.familiesInQuestion(), func(n *family.NIC) string { return n.Name }), ", ")
 	},

@@ -39,8 +39,8 @@ func TestLabels(t *testing.T) {
 			{Function: &pci.Function{NIC: families.NICs[1]}},
 			{},
 		},
-		Complete: true, EligibleGPUs: 8, EligibleNICs: 10, Level: topology.NODE, Best: topology.PIX,
-		NCCLDefault: tristate.False, Origin: topology.Physical, DataDirect: true,
+		Complete: true, EligibleGPUs: 8, EligibleNICs: 10, Best: topology.PIX,
+		Hardware: topology.Reach{Level: topology.NODE, NCCLDefault: tristate.False}, Origin: topology.Physical, DataDirect: true,
 	}
 	allTrue := verdict.Verdict{
 		Capable: tristate.True, ConnectX: tristate.False, Ready: tristate.False, Reason: verdict.NoActivePort, Peermem: tristate.True, DMABuf: tristate.False,
@@ -56,7 +56,7 @@ func TestLabels(t *testing.T) {
 		want     label.Set
 		unknown  []string
 	}{
-		{"no GPU", verdict.Node{PCIRead: true, Matrix: topology.Matrix{Complete: true, Level: topology.PIX}, Verdict: allTrue, Kmod: software}, nil, label.Set{}, nil},
+		{"no GPU", verdict.Node{PCIRead: true, Matrix: topology.Matrix{Complete: true, Hardware: topology.Reach{Level: topology.PIX}}, Verdict: allTrue, Kmod: software}, nil, label.Set{}, nil},
 		{
 			"a GPU of AMD",
 			verdict.Node{PCIRead: true, Matrix: topology.Matrix{Complete: true, GPUs: instinct}, Verdict: verdict.Verdict{Capable: tristate.True, Ready: tristate.True, Peermem: tristate.True, DMABuf: tristate.True}, Kmod: software},

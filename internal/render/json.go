@@ -168,7 +168,7 @@ func CheckJSON(w io.Writer, r *report.Report) error {
 	out := checkJSON{
 		Capable: v.Capable, Ready: v.Ready, Reason: string(v.Reason), Peermem: v.Peermem, DMABuf: v.DMABuf,
 		PeerDirect: string(r.PeerDirect()), MOFED: nodelabel.MOFED(r.Kmod.MOFED),
-		Level: r.Matrix.Level, LevelBest: r.Matrix.Best, NCCLDefault: known(r.Matrix.NCCLDefault), Findings: []findingJSON{},
+		Level: r.Matrix.Hardware.Level, LevelBest: r.Matrix.Best, NCCLDefault: known(r.Matrix.Hardware.NCCLDefault), Findings: []findingJSON{},
 		Problems: sanitize.Errors(r.Problems),
 	}
 	if r.Expected != nil {

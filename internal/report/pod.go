@@ -81,7 +81,6 @@ func (rd *Reader) podFacts(r *Report) *findings.Pod {
 // Within reports whether every GPU has an eligible NIC at this level (topology.Unknown: any) or
 // a nearer one; in a container, its own GPUs and NICs.
 func (r *Report) Within(limit topology.Level) tristate.State {
-	tooFar := slices.ContainsFunc(r.Matrix.GPUs, func(g topology.GPU) bool { return g.Eligible && g.Level > limit })
 	switch {
 	case limit == topology.Unknown:
 		return tristate.True
@@ -91,12 +90,8 @@ func (r *Report) Within(limit topology.Level) tristate.State {
 			return tristate.Unknown
 		}
 		return state
-	case tooFar:
-		return tristate.False
-	case r.Matrix.Level != topology.Unknown:
-		return tristate.True
 	}
-	return tristate.Unknown
+	return r.Matrix.Within(limit)
 }
 
 // TooFar are the GPUs of the container without a usable NIC at this level or a nearer one.
