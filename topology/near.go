@@ -56,7 +56,8 @@ func (g GPU) Near(counted Counted) Nearest { return g.near[counted] }
 
 // ForGPUs reports whether a NIC, by its index, counts as Usable.
 func (m *Matrix) ForGPUs(nic int) bool {
-	return m.NICs[nic].Eligible && (m.NICs[nic].Role == "" || m.onlyRoles)
+	noRole := func(n NIC) bool { return n.Eligible && n.Role == "" }
+	return noRole(m.NICs[nic]) || m.NICs[nic].Eligible && !slices.ContainsFunc(m.NICs, noRole)
 }
 
 // NearAmong returns the nearest to a GPU of some NICs as far as levels are known: a NIC whose level
@@ -77,7 +78,8 @@ func (m *Matrix) nearest(gpu int, counts func(nic int) bool) (n Nearest, open bo
 	}
 	n.Level, n.NICs, open = nearest(levels, func(nic int) bool { return counts(nic) && (roles || m.NICs[nic].Role == "") })
 	for _, nic := range n.NICs {
-		if f := m.NICs[nic].Function; f != nil && !slices.Contains(n.Functions, f) {
+		f := m.NICs[nic].Function // several RDMA devices of one function stand together
+		if f != nil && (len(n.Functions) == 0 || n.Functions[len(n.Functions)-1] != f) {
 			n.Functions = append(n.Functions, f)
 		}
 	}
@@ -150,5 +152,4 @@ func (b *builder) roles() {
 			b.m.NICs[i].Role = NorthSouth
 		}
 	}
-	b.m.onlyRoles = !slices.ContainsFunc(b.m.NICs, func(n NIC) bool { return n.Eligible && n.Role == "" })
 }

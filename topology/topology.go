@@ -153,8 +153,6 @@ type Matrix struct {
 	InNCCL []nccl.Device
 	// File is the topology file, nil without one.
 	File *nccl.File
-
-	onlyRoles bool // each eligible NIC has a role
 }
 
 // Source is what the levels of pairs rest on: Origin, or FromFile where some are from the

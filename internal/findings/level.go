@@ -19,7 +19,9 @@ var giveTopology = do("give NCCL a topology file (NCCL_TOPO_FILE), and this prog
 
 var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.NUMAFile)}, rows: []row{
 	{
-		status: Undecidable, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.Usable.Level == topology.Unknown && f.Matrix.Origin == topology.Virtual },
+		status: Undecidable, code: "VirtualTopology", when: func(f *judged) bool {
+			return f.Matrix.Usable.Level == topology.Unknown && f.Matrix.Origin == topology.Virtual
+		},
 		text: placeUnknown + virtualTree, fix: giveTopology,
 		evidence: func(f *judged) []string { return f.of(withoutNUMA(f), sawNoNUMA) },
 	},
