@@ -265,7 +265,7 @@ func TestScanPeerDirect(t *testing.T) {
 // pair is the client of a pair of families.
 func pair(st kmod.State, gpu, nic string) verdict.Client {
 	table := present([]string{gpu}, []string{nic})
-	return verdict.Pair{Node: &verdict.Node{Kmod: st}, GPU: table.GPUs[0], NIC: table.NICs[0]}.Client()
+	return verdict.ClientOf(&st, table.GPUs[0], table.NICs[0], family.Known())
 }
 
 // level is the level of a stack where no client proves anything.
