@@ -281,7 +281,7 @@ func (b *builder) origin() Origin {
 func (b *builder) gpus() {
 	for i := range b.PCI.Functions {
 		f := &b.PCI.Functions[i]
-		if f.GPU != nil && !f.Unidentified && b.PCI.Physical(f) == nil {
+		if f.GPU != nil && !f.Unidentified() && b.PCI.Physical(f) == nil {
 			b.m.GPUs = append(b.m.GPUs, GPU{Function: f, Eligible: f.GPUEligible()})
 		}
 	}

@@ -145,7 +145,7 @@ func (j *judge) turing() tristate.State {
 func (j *judge) nicDriven() tristate.State {
 	answer := tristate.False
 	for i := range j.PCI.Functions {
-		if fn := &j.PCI.Functions[i]; fn.NIC == j.NIC && fn.Eligible {
+		if fn := &j.PCI.Functions[i]; fn.NIC == j.NIC && fn.Eligible == pci.Counts {
 			answer = tristate.Or(answer, j.bound(fn))
 		}
 	}

@@ -83,7 +83,7 @@ func variablesThatAre(state tristate.State, mild bool) func(*judged) subjects {
 			return variables // the ports say why
 		}
 		for _, found := range frameworks.Check(f.frameworkMap(), f.Pod.Environment) {
-			if !found.Aside && found.State == state && (found.Harmless || found.Part) == mild {
+			if !found.Aside && found.State == state && found.Mild() == mild {
 				variables.add(found.Text(), f.sawVariable(found.Name)...)
 			}
 		}

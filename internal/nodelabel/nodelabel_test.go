@@ -31,11 +31,11 @@ func TestLabels(t *testing.T) {
 	unreadable.Undecided.ConnectX, unreadable.Undecided.Rate, unreadable.Undecided.Link, unreadable.Undecided.IOMMU, unreadable.Undecided.ACS = true, true, true, true, true
 	noMOFED := kmod.State{}
 	noMOFED.MOFED.Origin = kmod.OriginNotLoaded
-	inventory := pci.Inventory{Functions: []pci.Function{{NIC: families.NICs[0], Eligible: true, RootBus: "pci0000:80", Top: "pci0000:80"}}}
+	inventory := pci.Inventory{Functions: []pci.Function{{NIC: families.NICs[0], Eligible: pci.Counts, RootBus: "pci0000:80", Top: "pci0000:80"}}}
 	everything := topology.Matrix{
-		GPUs: []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: true, RootBus: "pci0000:00", Top: "pci0000:00"}, Eligible: true}},
+		GPUs: []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: pci.Counts, RootBus: "pci0000:00", Top: "pci0000:00"}, Eligible: true}},
 		NICs: []topology.NIC{
-			{Function: &pci.Function{NIC: families.NICs[0], Eligible: true}},
+			{Function: &pci.Function{NIC: families.NICs[0], Eligible: pci.Counts}},
 			{Function: &pci.Function{NIC: families.NICs[1]}},
 			{},
 		},

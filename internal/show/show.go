@@ -22,3 +22,6 @@ func JSON(w io.Writer, v any) error {
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)
 }
+
+// Hex is a number of 16 bits as PCI ids are written: four hexadecimal digits.
+func Hex(n uint16) string { return fmt.Sprintf("%04x", n) }
