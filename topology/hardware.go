@@ -36,7 +36,8 @@ func (b *builder) hardware() {
 		byDefault, usableByDefault := tristate.False, tristate.False
 		for i, nic := range nics {
 			allowed := b.allowed(gpu.Function, nic)
-			used := tristate.And(allowed, b.usedByDefault(gpu.Function, nic, levelOf[b.nccl.Path(gpu.Function, placed[i].At)]))
+			inNCCL := levelOf[b.nccl.Path(gpu.Function, placed[i].At)]
+			used := tristate.And(allowed, b.usedByDefault(gpu.Function, nic, inNCCL))
 			byDefault = tristate.Or(byDefault, used)
 			if usable[nic] {
 				usableByDefault = tristate.Or(usableByDefault, used)

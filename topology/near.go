@@ -76,7 +76,9 @@ func (m *Matrix) nearest(gpu int, counts func(nic int) bool) (n Nearest, open bo
 	for nic, p := range pairs {
 		levels[nic] = bound{p.Level, p.floor}
 	}
-	n.Level, n.NICs, open = nearest(levels, func(nic int) bool { return counts(nic) && (roles || m.NICs[nic].Role == "") })
+	n.Level, n.NICs, open = nearest(levels, func(nic int) bool {
+		return counts(nic) && (roles || m.NICs[nic].Role == "")
+	})
 	for _, nic := range n.NICs {
 		f := m.NICs[nic].Function // several RDMA devices of one function stand together
 		if f != nil && (len(n.Functions) == 0 || n.Functions[len(n.Functions)-1] != f) {
