@@ -56,7 +56,7 @@ func TestAlign(t *testing.T) {
 		{"a node unread", []pci.Function{gpu(1, a, 0), nic(0x81, b, pci.Unread)}, ""},
 		{"a node unread that does not matter", []pci.Function{gpu(1, a, 0), nic(0x81, b, pci.Unread), nic(0x82, b, 0)}, topology.NUMANode},
 		{"a node unread on one root", []pci.Function{gpu(1, a, pci.Unread), nic(2, a, 0)}, topology.PCIeRoot},
-		{"a function unidentified", []pci.Function{gpu(1, a, 0), nic(2, a, 0), {Address: pci.Address{Bus: 3}, Unidentified: true}}, ""},
+		{"a function unidentified", []pci.Function{gpu(1, a, 0), nic(2, a, 0), {Address: pci.Address{Bus: 3}, Eligible: pci.IDsUnread}}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			node := verdict.Node{PCI: pci.Inventory{Functions: tt.functions, NUMANodes: 2}}

@@ -17,8 +17,73 @@ func (b *builder) hardware() {
 		placed[i] = nccl.NIC{Function: nic, At: nccl.GetPCIPath(b.PCI, nic)}
 	}
 	b.nccl = b.rateNCCL(placed)
-	b.m.Complete, b.m.EligibleNICs = !b.PCI.Unidentified(), len(nics)
-	b.m.Reachable, b.m.NCCLDefault = tristate.False, tristate.True
+	b.m.EligibleNICs = len(nics)
+	b.countFunctions()
+	b.m.Reachable = tristate.False
+	var all []bound
+	worst, known := Unknown, true
+	b.m.Hardware.NCCLDefault, b.m.Usable.NCCLDefault = tristate.True, tristate.True
+	usable := b.usableFunctions()
+	for i := range b.m.GPUs {
+		gpu := &b.m.GPUs[i]
+		levels := b.nearestNICs(gpu, nics)
+		if !gpu.Eligible {
+			continue
+		}
+		b.m.EligibleGPUs++
+		level := gpu.near[Hardware].Level
+		worst, known, all = max(worst, level), known && level != Unknown, append(all, levels...)
+		byDefault, usableByDefault := tristate.False, tristate.False
+		for i, nic := range nics {
+			allowed := b.allowed(gpu.Function, nic)
+			inNCCL := levelOf[b.nccl.Path(gpu.Function, placed[i].At)]
+			used := tristate.And(allowed, b.usedByDefault(gpu.Function, nic, inNCCL))
+			byDefault = tristate.Or(byDefault, used)
+			if usable[nic] {
+				usableByDefault = tristate.Or(usableByDefault, used)
+			}
+			b.m.Reachable = tristate.Or(b.m.Reachable, allowed)
+		}
+		b.m.Hardware.NCCLDefault = tristate.And(b.m.Hardware.NCCLDefault, byDefault)
+		b.m.Usable.NCCLDefault = tristate.And(b.m.Usable.NCCLDefault, usableByDefault)
+	}
+	if b.m.EligibleGPUs == 0 || b.m.EligibleNICs == 0 {
+		b.m.Hardware.NCCLDefault, b.m.Usable.NCCLDefault = tristate.Unknown, tristate.Unknown
+		return
+	}
+	if len(usable) == 0 {
+		b.m.Usable.NCCLDefault = tristate.Unknown
+	}
+	if best, _, open := nearest(all, every); !open {
+		b.m.Best = best
+	}
+	if known {
+		b.m.Hardware.Level = worst
+	}
+	if !b.m.Complete { // an unidentified function may be a GPU without a NIC, or a nearer NIC
+		b.m.Hardware, b.m.Usable = Reach{NCCLDefault: tristate.Unknown}, Reach{NCCLDefault: tristate.Unknown}
+		if b.m.Best != PIX {
+			b.m.Best = Unknown
+		}
+	}
+}
+
+func every(int) bool { return true }
+
+// usableFunctions are the functions of NICs that count as Usable.
+func (b *builder) usableFunctions() map[*pci.Function]bool {
+	usable := map[*pci.Function]bool{}
+	for i := range b.m.NICs {
+		if b.m.ForGPUs(i) {
+			usable[b.m.NICs[i].Function] = true
+		}
+	}
+	return usable
+}
+
+// countFunctions counts what is there, and asks for each family of GPUs which NICs they reach.
+func (b *builder) countFunctions() {
+	b.m.Complete = !b.PCI.Unidentified()
 	for i := range b.PCI.Functions {
 		switch f := &b.PCI.Functions[i]; {
 		case f.DataDirectOf != nil:
@@ -34,38 +99,6 @@ func (b *builder) hardware() {
 	for _, gpu := range b.m.GPUs {
 		if _, known := b.commonBridge[gpu.GPU]; !known {
 			b.commonBridge[gpu.GPU] = b.PCI.NeedsCommonBridge(gpu.GPU)
-		}
-	}
-	var bests []Level
-	var all []bound
-	for i := range b.m.GPUs {
-		gpu := &b.m.GPUs[i]
-		levels := b.nearestNICs(gpu, nics)
-		if !gpu.Eligible {
-			continue
-		}
-		b.m.EligibleGPUs++
-		bests, all = append(bests, gpu.Level), append(all, levels...)
-		byDefault := tristate.False
-		for i, nic := range nics {
-			allowed := b.allowed(gpu.Function, nic)
-			used := b.usedByDefault(gpu.Function, nic, levelOf[b.nccl.Path(gpu.Function, placed[i].At)])
-			byDefault = tristate.Or(byDefault, tristate.And(allowed, used))
-			b.m.Reachable = tristate.Or(b.m.Reachable, allowed)
-		}
-		b.m.NCCLDefault = tristate.And(b.m.NCCLDefault, byDefault)
-	}
-	if b.m.EligibleGPUs == 0 || b.m.EligibleNICs == 0 {
-		b.m.NCCLDefault = tristate.Unknown
-		return
-	}
-	if b.m.Best = nearest(all); !slices.Contains(bests, Unknown) {
-		b.m.Level = slices.Max(bests)
-	}
-	if !b.m.Complete { // an unidentified function may be a GPU without a NIC, or a nearer NIC
-		b.m.Level, b.m.NCCLDefault = Unknown, tristate.Unknown
-		if b.m.Best != PIX {
-			b.m.Best = Unknown
 		}
 	}
 }
@@ -87,12 +120,20 @@ func (b *builder) nearestNICs(gpu *GPU, nics []*pci.Function) []bound {
 	for i, nic := range nics {
 		levels[i] = b.rate(gpu.Function, nic).level
 	}
-	gpu.Level = nearest(levels)
-	for i, nic := range nics {
-		if gpu.Level != Unknown && levels[i].level == gpu.Level {
-			gpu.Nearest = append(gpu.Nearest, nic)
+	level, at, open := nearest(levels, every)
+	if open || level == Unknown {
+		return levels
+	}
+	near := Nearest{Level: level}
+	for _, i := range at {
+		near.Functions = append(near.Functions, nics[i])
+	}
+	for i := range b.m.NICs {
+		if f := b.m.NICs[i].Function; f != nil && slices.Contains(near.Functions, f) {
+			near.NICs = append(near.NICs, i)
 		}
 	}
+	gpu.near[Hardware] = near
 	return levels
 }
 
@@ -156,17 +197,19 @@ func (b *builder) mapped(gpu, nic *pci.Function) tristate.State {
 	return tristate.Unknown // a virtual machine may show no bridge where there is one
 }
 
-// below lists the bridges of the GPU and its first nearest NIC below the common ones.
+// below lists the bridges of the GPU and its first nearest NIC (Hardware) below the common ones.
 func (g GPU) below() (gpu, nic []pci.Address, common int) {
-	if len(g.Nearest) == 0 {
+	near := g.near[Hardware].Functions
+	if len(near) == 0 {
 		return nil, nil, 0
 	}
-	common = g.CommonBridges(g.Nearest[0])
-	return g.Bridges[common:], g.Nearest[0].Bridges[common:], common
+	common = g.CommonBridges(near[0])
+	return g.Bridges[common:], near[0].Bridges[common:], common
 }
 
 // Between lists the bridges between the GPU and the first of its nearest NICs: those below their
-// deepest common bridge, or all. It is empty where Nearest is.
+// deepest common bridge, or all. It is empty where none is nearest. They are those of the label
+// gdr.acs, which counts every NIC.
 func (g GPU) Between() []pci.Address {
 	gpu, nic, _ := g.below()
 	return slices.Concat(gpu, nic)

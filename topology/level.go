@@ -67,20 +67,25 @@ func exactly(l Level) bound { return bound{l, l} }
 
 func atLeast(l Level) bound { return bound{Unknown, l} }
 
-// nearest is the smallest level; Unknown for none, and if one not known may be smaller.
-func nearest(levels []bound) Level {
-	best, floor := SYS+1, SYS+1
-	for _, s := range levels {
-		if s.level == Unknown {
-			floor = min(floor, s.floor)
-		} else {
-			best = min(best, s.level)
+// nearest returns the smallest level of those that count, and which have it: those of unknown level
+// where all are. open: one of unknown level may be nearer.
+func nearest(levels []bound, counts func(int) bool) (level Level, at []int, open bool) {
+	floor := SYS + 1
+	for i, l := range levels {
+		if !counts(i) {
+			continue
+		}
+		if l.level == Unknown {
+			floor = min(floor, l.floor)
+		}
+		switch {
+		case len(at) == 0 || l.level.Rank() < level.Rank():
+			level, at = l.level, []int{i}
+		case l.level == level:
+			at = append(at, i)
 		}
 	}
-	if best > SYS || floor < best {
-		return Unknown
-	}
-	return best
+	return level, at, floor < level.Rank()
 }
 
 // sysfsLevel rates two functions by their places in the kernel's device tree:

@@ -77,9 +77,9 @@ func TestNames(t *testing.T) {
 			t.Errorf("%+v: %v %v, from the file: %v", tt, got.Level, got.NCCL, p.FromFile)
 		}
 		bare := Build(Inputs{PCI: &pci.Inventory{Functions: []pci.Function{g, n}}, RDMA: &rdma.Inventory{}, File: file})
-		if m.Level != bare.Level || m.Best != bare.Best || m.NCCLDefault != bare.NCCLDefault || m.Origin != bare.Origin {
-			t.Errorf("%+v: %v %v %v %v, and without driver %v %v %v %v", tt, m.Level, m.Best, m.NCCLDefault, m.Origin,
-				bare.Level, bare.Best, bare.NCCLDefault, bare.Origin)
+		if m.Hardware.Level != bare.Hardware.Level || m.Best != bare.Best || m.Hardware.NCCLDefault != bare.Hardware.NCCLDefault || m.Origin != bare.Origin {
+			t.Errorf("%+v: %v %v %v %v, and without driver %v %v %v %v", tt, m.Hardware.Level, m.Best, m.Hardware.NCCLDefault, m.Origin,
+				bare.Hardware.Level, bare.Best, bare.Hardware.NCCLDefault, bare.Origin)
 		}
 	}
 }

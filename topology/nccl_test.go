@@ -171,7 +171,7 @@ func TestNCCLNear(t *testing.T) {
 						best[j] = order[words[0]]
 					}
 				}
-				near := slices.DeleteFunc(matrix.Near(i), func(j int) bool { return !counts(j) })
+				near := slices.DeleteFunc(slices.Clone(gpu.Near(topology.Usable).NICs), func(j int) bool { return !counts(j) })
 				if len(best) == 0 || len(near) == 0 {
 					continue
 				}
@@ -244,7 +244,7 @@ func TestNICsByName(t *testing.T) {
 				t.Errorf("labels (-without names +with):\n%s", diff)
 			}
 			hardware := func(m *topology.Matrix) string {
-				return fmt.Sprint(m.Origin, m.Level, m.Best, m.NCCLDefault, m.Reachable, m.EligibleNICs, m.GPUs[0].Level, len(m.GPUs[0].Nearest))
+				return fmt.Sprint(m.Origin, m.Hardware, m.Best, m.Reachable, m.EligibleNICs, m.GPUs[0].Near(topology.Hardware).Level, len(m.GPUs[0].Near(topology.Hardware).Functions))
 			}
 			if a, b := hardware(&without.Matrix), hardware(&r.Matrix); a != b {
 				t.Errorf("%s without names, %s with", a, b)

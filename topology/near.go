@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"gdr-features/source/pci"
+	"gdr-features/tristate"
 )
 
 // Role says what a NIC is for, as far as that is known.
@@ -24,49 +25,97 @@ func (n *NIC) Aside() string {
 	return string(n.Role)
 }
 
-// NearOf returns the nearest to a GPU of the NICs that count, by index; those of unknown level
-// where all are. NICs with a role do not count beside others.
-func (m *Matrix) NearOf(gpu int, counts func(nic int) bool) []int {
-	var near, withRole []int
+// Counted says which NICs count where the nearest to a GPU are looked for.
+type Counted uint8
+
+const (
+	// Hardware counts every eligible function, whatever it is for, at its place in the PCI tree or
+	// in the topology file; a virtual one only if its physical one is not listed. What the labels
+	// say rests on these: no driver, link or name of an RDMA device changes which they are.
+	Hardware Counted = iota
+	// Usable counts what is for the traffic of GPUs: all eligible NICs without a role, or all
+	// eligible ones where each has a role; a virtual function stands beside its physical one.
+	// Everything but the labels is about these. They need no driver and no active port.
+	Usable
+
+	numCounted
+)
+
+// Nearest are the NICs that are nearest to a GPU, and how near they are.
+type Nearest struct {
+	// Level is Unknown where there is no such NIC, and where one of unknown level may be nearer.
+	Level Level
+	// NICs are all at Level, by their indexes in Matrix.NICs, and Functions their PCI functions,
+	// each once, by address. Both are empty where Level is Unknown, but for NearAmong.
+	NICs      []int
+	Functions []*pci.Function
+}
+
+// Near returns the NICs nearest to the GPU among those that count.
+func (g GPU) Near(counted Counted) Nearest { return g.near[counted] }
+
+// ForGPUs reports whether a NIC, by its index, counts as Usable.
+func (m *Matrix) ForGPUs(nic int) bool {
+	noRole := func(n NIC) bool { return n.Eligible && n.Role == "" }
+	return noRole(m.NICs[nic]) || m.NICs[nic].Eligible && !slices.ContainsFunc(m.NICs, noRole)
+}
+
+// NearAmong returns the nearest to a GPU of some NICs as far as levels are known: a NIC whose level
+// is unknown counts as the farthest. Of these too, NICs with a role do not count beside others.
+func (m *Matrix) NearAmong(gpu int, counts func(nic int) bool) Nearest {
+	n, _ := m.nearest(gpu, counts)
+	return n
+}
+
+// nearest is NearAmong; open: a NIC of unknown level may be nearer.
+func (m *Matrix) nearest(gpu int, counts func(nic int) bool) (n Nearest, open bool) {
 	pairs := m.PairsOf(gpu)
-	for nic := range pairs {
-		list := &near
-		if m.NICs[nic].Role != "" {
-			list = &withRole
-		}
-		switch rank := pairs[nic].Level.Rank(); {
-		case !counts(nic):
-		case len(*list) == 0 || rank < pairs[(*list)[0]].Level.Rank():
-			*list = []int{nic}
-		case rank == pairs[(*list)[0]].Level.Rank():
-			*list = append(*list, nic)
+	noRole := func(p Pair) bool { return counts(p.NIC) && m.NICs[p.NIC].Role == "" }
+	roles := !slices.ContainsFunc(pairs, noRole) // where nothing else is left, they do not matter
+	levels := make([]bound, len(pairs))
+	for nic, p := range pairs {
+		levels[nic] = bound{p.Level, p.floor}
+	}
+	n.Level, n.NICs, open = nearest(levels, func(nic int) bool {
+		return counts(nic) && (roles || m.NICs[nic].Role == "")
+	})
+	for _, nic := range n.NICs {
+		f := m.NICs[nic].Function // several RDMA devices of one function stand together
+		if f != nil && (len(n.Functions) == 0 || n.Functions[len(n.Functions)-1] != f) {
+			n.Functions = append(n.Functions, f)
 		}
 	}
-	if len(near) == 0 {
-		return withRole
-	}
-	return near
+	return n, open
 }
 
-// Near lists the NICs near a GPU, by their indexes in NICs: all eligible ones at its nearest
-// level, without those that have a role if there are others. A virtual function is as near as
-// its physical one, and listed beside it. Empty where the GPU's level is Unknown.
-func (m *Matrix) Near(gpu int) []int {
-	if m.GPUs[gpu].Level == Unknown {
-		return nil
-	}
-	return m.NearOf(gpu, func(nic int) bool { return m.NICs[nic].Eligible })
-}
-
-// NearFunctions lists the PCI functions of the NICs near a GPU, each once, by address.
-func (m *Matrix) NearFunctions(gpu int) []*pci.Function {
-	var near []*pci.Function
-	for _, nic := range m.Near(gpu) {
-		if f := m.NICs[nic].Function; f != nil && !slices.Contains(near, f) {
-			near = append(near, f)
+// usable fills in the nearest Usable NICs of every GPU, and the level that all of them have.
+func (m *Matrix) usable() {
+	worst, known := Unknown, m.Complete
+	for i := range m.GPUs {
+		near, open := m.nearest(i, m.ForGPUs)
+		if open || near.Level == Unknown {
+			near = Nearest{}
+		}
+		gpu := &m.GPUs[i]
+		if gpu.near[Usable] = near; gpu.Eligible {
+			worst, known = max(worst, near.Level), known && near.Level != Unknown
 		}
 	}
-	return near
+	if known {
+		m.Usable.Level = worst
+	}
+}
+
+// Within reports whether every eligible GPU has a Usable NIC at a level or a nearer one.
+func (m *Matrix) Within(limit Level) tristate.State {
+	tooFar := func(g GPU) bool { return g.Eligible && g.Near(Usable).Level > limit }
+	switch {
+	case m.Usable.Level != Unknown:
+		return tristate.Of(m.Usable.Level <= limit)
+	case m.Complete && slices.ContainsFunc(m.GPUs, tooFar):
+		return tristate.False
+	}
+	return tristate.Unknown // what could not be identified may be a nearer NIC
 }
 
 // Card is the address of a NIC's PCI device: its ports are functions of it, and its virtual

@@ -21,6 +21,7 @@ func TestNearestNICs(t *testing.T) {
 		t.Run(m.Name, func(t *testing.T) {
 			r := ready(t, m)
 			for i, gpu := range r.Matrix.GPUs {
+				near := gpu.Near(topology.Hardware)
 				best, unknown := topology.SYS+1, false
 				var want []*pci.Function
 				for _, p := range r.Matrix.PairsOf(i) {
@@ -36,11 +37,11 @@ func TestNearestNICs(t *testing.T) {
 						want = append(want, n.Function)
 					}
 				}
-				if unknown && gpu.Level == topology.Unknown || want == nil {
+				if unknown && near.Level == topology.Unknown || want == nil {
 					best, want = topology.Unknown, nil // a NIC of unknown level may be nearer
 				}
-				if gpu.Level != best || !slices.Equal(gpu.Nearest, want) {
-					t.Errorf("GPU%d: %v %v, want %v %v", i, gpu.Level, addresses(gpu.Nearest), best, addresses(want))
+				if near.Level != best || !slices.Equal(near.Functions, want) {
+					t.Errorf("GPU%d: %v %v, want %v %v", i, near.Level, addresses(near.Functions), best, addresses(want))
 				}
 				if len(want) > 1 {
 					ties++
@@ -114,9 +115,9 @@ func TestNearestOfOddMachines(t *testing.T) {
 			i := slices.IndexFunc(functions, func(f pci.Function) bool { return f.Vendor == 0x10de })
 			functions[i].Device = device
 			m := build(2, functions...)
-			got := m.GPUs[0]
+			got := m.GPUs[0].Near(topology.Hardware)
 			var names []string
-			for _, f := range got.Nearest {
+			for _, f := range got.Functions {
 				names = append(names, f.Address.String())
 			}
 			if got.Level != tt.level || !slices.Equal(names, tt.nearest) {
@@ -145,8 +146,8 @@ func TestNodesOfGPUMemory(t *testing.T) {
 		for f := range inv.All() {
 			f.Classify(family.Known())
 		}
-		if m := topology.Build(topology.Inputs{PCI: &inv, RDMA: &rdma.Inventory{}}); m.Level != tt.want {
-			t.Errorf("%d nodes, %d with CPUs: %v, want %v", tt.nodes, tt.withCPUs, m.Level, tt.want)
+		if m := topology.Build(topology.Inputs{PCI: &inv, RDMA: &rdma.Inventory{}}); m.Hardware.Level != tt.want {
+			t.Errorf("%d nodes, %d with CPUs: %v, want %v", tt.nodes, tt.withCPUs, m.Hardware.Level, tt.want)
 		}
 	}
 }
@@ -191,8 +192,8 @@ func TestNearestWithManagement(t *testing.T) {
 		if nic.Eligible == management || nic.NVLinkManagement() != management {
 			t.Errorf("management %v: eligible %v, management %v", management, nic.Eligible, nic.NVLinkManagement())
 		}
-		if m.EligibleNICs != 1 || m.Level != topology.PIX || !slices.Equal(m.GPUs[0].Nearest, []*pci.Function{nic.Function}) {
-			t.Errorf("management %v: %d NICs, level %v, nearest %v", management, m.EligibleNICs, m.Level, m.GPUs[0].Nearest)
+		if m.EligibleNICs != 1 || m.Hardware.Level != topology.PIX || !slices.Equal(m.GPUs[0].Near(topology.Hardware).Functions, []*pci.Function{nic.Function}) {
+			t.Errorf("management %v: %d NICs, level %v, nearest %v", management, m.EligibleNICs, m.Hardware.Level, m.GPUs[0].Near(topology.Hardware).Functions)
 		}
 	}
 }

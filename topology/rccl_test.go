@@ -66,8 +66,8 @@ func TestRCCLUnderHyperV(t *testing.T) {
 					t.Errorf("pair %d: %v, want %v", i, p.NCCL, tt.want[i])
 				}
 			}
-			if m.NCCLDefault != tt.byDefault {
-				t.Errorf("used by default: %v, want %v", m.NCCLDefault, tt.byDefault)
+			if m.Hardware.NCCLDefault != tt.byDefault {
+				t.Errorf("used by default: %v, want %v", m.Hardware.NCCLDefault, tt.byDefault)
 			}
 		})
 	}

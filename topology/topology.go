@@ -23,17 +23,11 @@ const (
 	FromFile Origin = "file"     // an NCCL topology file
 )
 
-// GPU is a GPU of a known family with the NICs nearest to it.
+// GPU is a GPU of a known family.
 type GPU struct {
 	*pci.Function
 	Eligible bool
-	// Nearest are all NICs at Level, the smallest that the GPU has with any: eligible functions
-	// by address, no virtual ones whose physical one is listed. They depend on hardware alone;
-	// Matrix.Near has the NICs that are there to be used.
-	Nearest []*pci.Function
-	// Level is Unknown where there is no such NIC or one of unknown level may be nearer. NIC
-	// functions that could not be identified are left out; see Matrix.Complete.
-	Level Level
+	near     [numCounted]Nearest // see Near
 }
 
 // NIC is an RDMA device, or a NIC function that has none: one that is eligible, that the user
@@ -105,6 +99,18 @@ type Pair struct {
 	// (family.NIC.NoGPUMemory), and the driver maps it at their places
 	// (family.GPU.CommonBridge).
 	Allowed tristate.State
+
+	floor Level // the smallest that Level may be where it is Unknown
+}
+
+// Reach is what every eligible GPU has among the NICs that count.
+type Reach struct {
+	// Level is the smallest level that every GPU reaches: that of its nearest NICs, of the GPU whose
+	// nearest are farthest.
+	Level Level
+	// NCCLDefault reports whether every GPU has a NIC with Pair.Default and Pair.Allowed, by the
+	// places of functions.
+	NCCLDefault tristate.State
 }
 
 // Matrix holds the GPUs and NICs of a machine and how near they are to each other.
@@ -125,11 +131,10 @@ type Matrix struct {
 	// KnownNICs counts the NIC functions of families that count, eligible or not, and
 	// OtherNICs those of families that are known and do not count.
 	KnownNICs, OtherNICs int
-	// Level is the smallest level that every GPU reaches: the largest GPU.Level.
-	// Best is the smallest level of any pair.
-	Level, Best Level
-	// NCCLDefault reports whether every GPU has a NIC with Pair.Default and Pair.Allowed.
-	NCCLDefault tristate.State
+	// Hardware and Usable are about the NICs that count so.
+	Hardware, Usable Reach
+	// Best is the smallest level of any pair, of those that count as Hardware.
+	Best Level
 	// Reachable reports whether there is a pair with Pair.Allowed.
 	Reachable tristate.State
 	// DataDirect reports whether there is a data-direct function (ConnectX-8).
@@ -188,6 +193,7 @@ func Build(facts Inputs) Matrix {
 	b.hardware()
 	b.m.Origin = b.origin() // RDMA devices, which come with drivers, do not count
 	b.pairs()
+	b.m.usable()
 	if b.File != nil {
 		b.m.FileName, b.m.FileRefused = b.File.Name, cmp.Or(b.File.RefusedFor(b.m.gpuFunctions()), b.m.NCCL.Fault)
 	}
@@ -207,9 +213,9 @@ func (b *builder) pairs() {
 			p := Pair{GPU: i, NIC: j}
 			if n := &b.m.NICs[j]; n.Function != nil {
 				r := b.rate(gpu, n.Function)
-				p.Level, p.FromFile, p.Bridge = r.level.level, r.fromFile, r.bridge
+				p.Level, p.floor, p.FromFile, p.Bridge = r.level.level, r.level.floor, r.fromFile, r.bridge
 				if level, ok := b.byName(gpu, n, at[j]); ok {
-					p.Level, p.FromFile = level, true
+					p.Level, p.floor, p.FromFile = level, level, true
 				}
 				place := b.PCI.Place(n.Function)
 				p.NCCL = levelOf[b.m.NCCL.Path(gpu, at[j])]
@@ -275,7 +281,7 @@ func (b *builder) origin() Origin {
 func (b *builder) gpus() {
 	for i := range b.PCI.Functions {
 		f := &b.PCI.Functions[i]
-		if f.GPU != nil && !f.Unidentified && b.PCI.Physical(f) == nil {
+		if f.GPU != nil && !f.Unidentified() && b.PCI.Physical(f) == nil {
 			b.m.GPUs = append(b.m.GPUs, GPU{Function: f, Eligible: f.GPUEligible()})
 		}
 	}

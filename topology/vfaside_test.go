@@ -26,8 +26,8 @@ func TestVFAside(t *testing.T) {
 		}
 		r := collect(t, m, m.Ready(), parsed)
 		p := r.Matrix.Pairs[0]
-		if got := r.Matrix.VFAside(p); got != want || want && r.Matrix.NCCLDefault != tristate.False {
-			t.Errorf("%s: %v, %v by default %v, want %v", busid, got, p.NCCL, r.Matrix.NCCLDefault, want)
+		if got := r.Matrix.VFAside(p); got != want || want && r.Matrix.Hardware.NCCLDefault != tristate.False {
+			t.Errorf("%s: %v, %v by default %v, want %v", busid, got, p.NCCL, r.Matrix.Hardware.NCCLDefault, want)
 		}
 	}
 }

@@ -5,20 +5,20 @@ import (
 	"gdr-features/tristate"
 )
 
-// Apart says whether one GPU and one NIC have together what the steps before GPU memory ask of
+// apart says whether one GPU and one NIC have together what the steps before GPU memory ask of
 // some GPU and of some NIC. It matters where the driver maps GPU memory for some pairs and not
 // for others: then the port of one NIC does not help the GPU of another. It returns what the
 // pairs lack that come furthest, and these. Elsewhere it is met, as far as the steps are.
-func (p Pair) Apart() (lack Step, pairs []*topology.Pair) {
+func (j *judge) apart() (lack Step, pairs []*topology.Pair) {
 	lack = Step{"port", tristate.True, NoActivePort}
 	mixed := false
-	p.each(func(of *topology.Pair) { mixed = mixed || of.Allowed != tristate.True })
-	if !mixed || p.reachable() != tristate.True {
+	j.each(func(of *topology.Pair) { mixed = mixed || of.Allowed != tristate.True })
+	if !mixed || j.Reachable != tristate.True {
 		return lack, nil
 	}
 	most := -1
-	p.each(func(of *topology.Pair) {
-		steps := p.stepsOf(of)
+	j.each(func(of *topology.Pair) {
+		steps := j.stepsOf(of)
 		n := progress(steps)
 		if n > most {
 			most, pairs = n, nil
@@ -35,25 +35,25 @@ func (p Pair) Apart() (lack Step, pairs []*topology.Pair) {
 			pairs = append(pairs, of)
 		}
 	})
-	lack.Met = p.unlessUnidentified(lack.Met)
+	lack.Met = j.unlessUnidentified(lack.Met)
 	return lack, pairs
 }
 
 // stepsOf are the steps before GPU memory, asked of one GPU and one NIC.
-func (p Pair) stepsOf(of *topology.Pair) []Step {
-	gpu, nic := p.Matrix.GPUs[of.GPU].Function, &p.Matrix.NICs[of.NIC]
+func (j *judge) stepsOf(of *topology.Pair) []Step {
+	gpu, nic := j.Matrix.GPUs[of.GPU].Function, &j.Matrix.NICs[of.NIC]
 	return []Step{
 		{"hardware", of.Allowed, PlatformForbidsP2P},
-		{"gpu-driver", p.drives(gpu), GPUDriverNotLoaded},
-		{"nic-driver", p.bound(nic.Function), NICDriverNotLoaded},
-		{"rdma-device", p.unlessHidden(tristate.Of(nic.RDMA != nil)), NoRDMADevice},
-		{"port", p.unlessHidden(HasActivePort(nic)), NoActivePort},
+		{"gpu-driver", j.driven[gpu], GPUDriverNotLoaded},
+		{"nic-driver", j.bound(nic.Function), NICDriverNotLoaded},
+		{"rdma-device", j.unlessHidden(tristate.Of(nic.RDMA != nil)), NoRDMADevice},
+		{"port", j.unlessHidden(HasActivePort(nic)), NoActivePort},
 	}
 }
 
 // unlessHidden makes False unknown where RDMA devices may be hidden.
-func (p Pair) unlessHidden(no tristate.State) tristate.State {
-	if no == tristate.False && !p.RDMA.Complete {
+func (j *judge) unlessHidden(no tristate.State) tristate.State {
+	if no == tristate.False && !j.RDMA.Complete {
 		return tristate.Unknown
 	}
 	return no

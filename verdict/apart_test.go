@@ -61,7 +61,7 @@ func TestApart(t *testing.T) {
 		{"near NIC down, far NIC at an unknown place", func(n *sample.Node) { down(n); n.PCI.Functions[farNIC].RootBus = "" }, unknown, "Unreadable"},
 		{"near NIC down, a function unidentified", func(n *sample.Node) {
 			down(n)
-			n.PCI.Functions = append(n.PCI.Functions, pci.Function{Address: pci.Address{Domain: 1}, Unidentified: true})
+			n.PCI.Functions = append(n.PCI.Functions, pci.Function{Address: pci.Address{Domain: 1}, Eligible: pci.IDsUnread})
 		}, unknown, "Unreadable"},
 		{"near NIC down, in a virtual machine", func(n *sample.Node) { down(n); n.Platform.Virtual = yes }, yes, ""},
 		{"near NIC down, far GPU coherent", func(n *sample.Node) { down(n); n.PCI.Functions[farGPU].Device = 0x2941 }, yes, ""},

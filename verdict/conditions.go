@@ -20,8 +20,8 @@ func boundTo(f *pci.Function, drivers ...string) tristate.State {
 
 // unlessUnidentified makes False unknown where a function that could not be
 // identified may be what is missing.
-func (f *Node) unlessUnidentified(no tristate.State) tristate.State {
-	if no == tristate.False && !f.Matrix.Complete {
+func (node *Node) unlessUnidentified(no tristate.State) tristate.State {
+	if no == tristate.False && !node.Matrix.Complete {
 		return tristate.Unknown
 	}
 	return no
@@ -30,16 +30,16 @@ func (f *Node) unlessUnidentified(no tristate.State) tristate.State {
 // iommu judges by the groups of the eligible GPUs and NICs, not by the command line: one
 // translated device is enough to slow a pair down. Devices without a group prove that the IOMMU
 // is off only where the kernel's list of groups was read.
-func (f *Node) iommu() (mode string, open bool) {
+func (node *Node) iommu() (mode string, open bool) {
 	var seen, grouped, translated bool
-	for i := range f.PCI.Functions {
-		fn := &f.PCI.Functions[i]
+	for i := range node.PCI.Functions {
+		fn := &node.PCI.Functions[i]
 		if !fn.GPUEligible() && !fn.NICEligible() {
 			continue
 		}
 		seen = true
 		grouped = grouped || fn.IOMMUGroup >= 0
-		switch of := f.Platform.IOMMU.Types[fn.IOMMUGroup]; {
+		switch of := node.Platform.IOMMU.Types[fn.IOMMUGroup]; {
 		case fn.IOMMUGroup == pci.None, of == "identity":
 		case of == "DMA", of == "DMA-FQ":
 			translated = true
@@ -50,11 +50,11 @@ func (f *Node) iommu() (mode string, open bool) {
 	switch {
 	case translated:
 		return "translated", false
-	case open, !seen, !f.Matrix.Complete:
-		return "", open || !f.Matrix.Complete
+	case open, !seen, !node.Matrix.Complete:
+		return "", open || !node.Matrix.Complete
 	case grouped:
 		return "passthrough", false
-	case f.Platform.IOMMU.Groups == tristate.Unknown: // they are in no group, but it is not known whether there are groups
+	case node.Platform.IOMMU.Groups == tristate.Unknown: // they are in no group, but it is not known whether there are groups
 		return "", true
 	}
 	return "off", false
@@ -62,21 +62,21 @@ func (f *Node) iommu() (mode string, open bool) {
 
 // acs judges the bridges between every eligible GPU and its nearest NIC. It is open when reading
 // took too long or failed for some; this process may read none where it failed for all.
-func (f *Node) acs() (state string, open bool) {
-	if !f.Matrix.Complete {
+func (node *Node) acs() (state string, open bool) {
+	if !node.Matrix.Complete {
 		return "", true
 	}
-	missing := f.Matrix.EligibleGPUs == 0
+	missing := node.Matrix.EligibleGPUs == 0
 	var denied, read, emulated bool
-	for _, gpu := range f.Matrix.GPUs {
+	for _, gpu := range node.Matrix.GPUs {
 		if !gpu.Eligible {
 			continue
 		}
 		between := gpu.Between()
-		missing = missing || len(between) == 0        // nothing is known of what is between them
-		emulated = emulated || f.anyEmulated(between) // nor of the hardware behind such
+		missing = missing || len(between) == 0           // nothing is known of what is between them
+		emulated = emulated || node.anyEmulated(between) // nor of the hardware behind such
 		for _, bridge := range between {
-			switch acs := f.ACS[bridge]; {
+			switch acs := node.ACS[bridge]; {
 			case acs == nil:
 				denied = true
 			case acs.Redirect():
@@ -88,7 +88,7 @@ func (f *Node) acs() (state string, open bool) {
 	}
 	switch {
 	case missing, denied:
-		return "", f.ACSUnread || denied && read
+		return "", node.ACSUnread || denied && read
 	case emulated:
 		return "", false
 	}
@@ -97,10 +97,10 @@ func (f *Node) acs() (state string, open bool) {
 
 // link names the link layer of the active ports of eligible NICs. A port that could
 // not be read leaves it open, unless there are several layers already.
-func (f *Node) link() (layer string, open bool) {
+func (node *Node) link() (layer string, open bool) {
 	layers := map[string]bool{}
-	open = !f.RDMA.Complete || !f.Matrix.Complete
-	for _, n := range f.Matrix.NICs {
+	open = !node.RDMA.Complete || !node.Matrix.Complete
+	for _, n := range node.Matrix.NICs {
 		if !n.Eligible || n.RDMA == nil {
 			continue
 		}
@@ -126,11 +126,11 @@ func (f *Node) link() (layer string, open bool) {
 
 // connectX judges the hardware as Capable does, by GPUs and NICs for which NVIDIA's GPU Operator
 // loads a peer memory client. Unknown without such a GPU, or if such NICs are not judged.
-func (f *Node) connectX() (capable tristate.State, open bool) {
-	if !f.PCIRead {
+func (node *Node) connectX() (capable tristate.State, open bool) {
+	if !node.PCIRead {
 		return tristate.Unknown, true
 	}
-	m, found := &f.Matrix, false
+	m, found := &node.Matrix, false
 	capable = tristate.False
 	for i, gpu := range m.GPUs {
 		if !gpu.GPU.GPUOperator {
@@ -147,29 +147,29 @@ func (f *Node) connectX() (capable tristate.State, open bool) {
 		return tristate.Unknown, !m.Complete
 	}
 	notJudged := func(fn pci.Function) bool { return fn.Other != nil && fn.Other.GPUOperator }
-	if slices.ContainsFunc(f.PCI.Functions, notJudged) {
+	if slices.ContainsFunc(node.PCI.Functions, notJudged) {
 		capable = tristate.Or(capable, tristate.Unknown)
 	}
-	capable = f.unlessUnidentified(capable)
+	capable = node.unlessUnidentified(capable)
 	return capable, capable == tristate.Unknown
 }
 
 // rate returns Verdict.Rate. open: it is unknown.
-func (f *Node) rate() (gbps *int, open bool) {
+func (node *Node) rate() (gbps *int, open bool) {
 	switch {
-	case !f.Matrix.Complete: // what could not be identified may be a GPU, or a nearer NIC
+	case !node.Matrix.Complete: // what could not be identified may be a GPU, or a nearer NIC
 		return nil, true
-	case f.Matrix.EligibleNICs == 0:
+	case node.Matrix.EligibleNICs == 0:
 		return nil, false
 	}
 	worst := math.Inf(1)
-	for i := range f.Matrix.GPUs {
-		gpu := &f.Matrix.GPUs[i]
+	for i := range node.Matrix.GPUs {
+		gpu := &node.Matrix.GPUs[i]
 		if !gpu.Eligible {
 			continue
 		}
 		// That a GPU may get more matters only if no other is known to get as little.
-		if best, more := f.fastest(gpu); best < worst || best == worst && !more {
+		if best, more := node.fastest(gpu); best < worst || best == worst && !more {
 			worst, open = best, more
 		}
 	}
@@ -181,9 +181,10 @@ func (f *Node) rate() (gbps *int, open bool) {
 
 // fastest returns the highest rate in Gbit/s of the active ports of a GPU's nearest NICs and their
 // virtual functions, 0 for none. more: something that could not be read may have a higher one.
-func (f *Node) fastest(gpu *topology.GPU) (gbps float64, more bool) {
-	ports, all := f.RDMA.PortsOf(f.PCI.WithVirtual(gpu.Nearest), true)
-	more = gpu.Level == topology.Unknown || !all
+func (node *Node) fastest(gpu *topology.GPU) (gbps float64, more bool) {
+	near := gpu.Near(topology.Hardware)
+	ports, all := node.RDMA.PortsOf(node.PCI.WithVirtual(near.Functions), true)
+	more = near.Level == topology.Unknown || !all
 	for _, p := range ports {
 		usable := p.Usable()
 		more = more || usable == tristate.Unknown || usable == tristate.True && p.RateGbps == 0

@@ -46,8 +46,8 @@ func TestConnectX(t *testing.T) {
 		{"the CPU forbids it", func(n *sample.Node) { addAltra(n); n.NIC().Bridges = nil; n.Platform.Virtual = tristate.False }, nil, no, false},
 		{"the CPU may forbid it", func(n *sample.Node) { addAltra(n); n.NIC().Bridges = nil }, nil, unknown, true},
 		{"no bus", func(n *sample.Node) { n.PCIRead = false }, nil, unknown, true},
-		{"a function that may be the GPU", func(n *sample.Node) { n.GPU().Vendor, n.GPU().Unidentified = 0, true }, nil, unknown, true},
-		{"a function that may be the NIC", func(n *sample.Node) { n.NIC().Vendor, n.NIC().Unidentified = 0, true }, nil, unknown, true},
+		{"a function that may be the GPU", func(n *sample.Node) { n.GPU().Vendor, n.GPU().Eligible = 0, pci.IDsUnread }, nil, unknown, true},
+		{"a function that may be the NIC", func(n *sample.Node) { n.NIC().Vendor, n.NIC().Eligible = 0, pci.IDsUnread }, nil, unknown, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			n := sample.Ready()

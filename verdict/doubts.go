@@ -24,56 +24,56 @@ const (
 // Doubted is what a doubt is about.
 type Doubted struct {
 	Doubt Doubt
-	// GPUs and Pairs that the doubt is about, those of Identity or of BelowEmulated.
+	// GPUs and Pairs that the doubt is about, those of Judged.Identity or Judged.BelowEmulated.
 	GPUs  []*pci.Function
 	Pairs []*topology.Pair
 }
 
 // doubt names the state of the pair in which transfers are published to fail while every
 // prerequisite is met; "" for none. A transfer alone proves the contrary.
-func (p Pair) doubt() Reason {
+func (j *judge) doubt() Reason {
 	switch {
-	case p.Platform.Confidential != "" && p.OwnMemory() == tristate.Unknown:
+	case j.Platform.Confidential != "" && j.OwnMemory == tristate.Unknown:
 		return ConfidentialGuest
-	case p.Identity().Doubt == Unproven && p.BeforePASID() == tristate.True:
+	case j.Identity.Doubt == Unproven && j.BeforePASID() == tristate.True:
 		return SMMUPassthrough
-	case p.Identity().Doubt == Unproven: // which kernel this is cannot be read
+	case j.Identity.Doubt == Unproven: // which kernel this is cannot be read
 		return Unreadable
-	case p.BelowEmulated().Doubt == Unproven:
+	case j.BelowEmulated.Doubt == Unproven:
 		return EmulatedSwitch
 	}
 	return ""
 }
 
 // proven is Unknown in such a state.
-func (p Pair) proven() tristate.State {
-	if p.doubt() != "" {
+func (j *judge) proven() tristate.State {
+	if j.Doubt != "" {
 		return tristate.Unknown
 	}
 	return tristate.True
 }
 
-// Identity doubts GPUs that share memory with their CPU, behind an Arm SMMU that passes their
+// identity doubts GPUs that share memory with their CPU, behind an Arm SMMU that passes their
 // addresses through. With ACS on, nvidia_uvm binds each process to such a GPU by PASID, and
 // before Linux 6.11 arm-smmu-v3 attaches no PASID to an identity domain: no program gets a CUDA
 // context (NVIDIA/nodewright-packages#122). NVIDIA's own kernels may carry a patch for it
 // (NVIDIA/NV-Kernels#22). Without ACS on the whole way to the root the kernel enables no PASID
 // (drivers/pci/ats.c, pci_enable_pasid), and nothing is bound by it.
-func (p Pair) Identity() Doubted {
+func (j *judge) identity() Doubted {
 	var d Doubted
-	before := p.BeforePASID()
+	before := j.BeforePASID()
 	if before == tristate.False {
 		return d
 	}
-	for _, gpu := range p.Matrix.GPUs {
-		if gpu.Eligible && gpu.GPU == p.GPU && gpu.Coherent() && p.drives(gpu.Function) != tristate.False &&
-			p.Platform.IOMMU.Types[gpu.IOMMUGroup] == "identity" && p.redirected(gpu.Function) != tristate.False {
+	for _, gpu := range j.Matrix.GPUs {
+		if gpu.Eligible && gpu.GPU == j.GPU && gpu.Coherent() && j.driven[gpu.Function] != tristate.False &&
+			j.Platform.IOMMU.Types[gpu.IOMMUGroup] == "identity" && j.redirected(gpu.Function) != tristate.False {
 			d.GPUs = append(d.GPUs, gpu.Function)
 		}
 	}
 	switch {
 	case len(d.GPUs) == 0:
-	case p.Platform.Kernel == "" && !p.Platform.KernelUnread, strings.Contains(p.Platform.Kernel, "-nvidia"):
+	case j.Platform.Kernel == "" && !j.Platform.KernelUnread, strings.Contains(j.Platform.Kernel, "-nvidia"):
 		d.Doubt = Suspect
 	default:
 		d.Doubt = Unproven
@@ -84,10 +84,10 @@ func (p Pair) Identity() Doubted {
 // BeforePASID reports whether the kernel is one whose arm-smmu-v3 attaches no PASID to an
 // identity domain (drivers/iommu/arm/arm-smmu-v3/arm-smmu-v3.c; since 6.11 it sets
 // STRTAB_STE_1_S1DSS_BYPASS). False for other architectures. Every kernel gives its release: a
-// tree without that file is a copy that lacks it, and Identity only warns there.
-func (f *Node) BeforePASID() tristate.State {
-	before := platform.KernelBefore(f.Platform.Kernel, 6, 11)
-	switch f.Platform.CPU.Arch {
+// tree without that file is a copy that lacks it, and identity only warns there.
+func (node *Node) BeforePASID() tristate.State {
+	before := platform.KernelBefore(node.Platform.Kernel, 6, 11)
+	switch node.Platform.CPU.Arch {
 	case "arm64":
 		return before
 	case "": // CPUFile could not be read
@@ -98,10 +98,10 @@ func (f *Node) BeforePASID() tristate.State {
 
 // redirected: ACS sends what a GPU sends to other devices up to the root complex. Unknown where
 // the registers of a bridge above it cannot be read.
-func (f *Node) redirected(gpu *pci.Function) tristate.State {
+func (node *Node) redirected(gpu *pci.Function) tristate.State {
 	answer := tristate.False
 	for _, bridge := range gpu.Bridges {
-		switch acs := f.ACS[bridge]; {
+		switch acs := node.ACS[bridge]; {
 		case acs == nil:
 			answer = tristate.Or(answer, tristate.Unknown)
 		case acs.Redirect():
@@ -111,19 +111,19 @@ func (f *Node) redirected(gpu *pci.Function) tristate.State {
 	return answer
 }
 
-// BelowEmulated doubts GPUs and NICs of a virtual machine that share a switch which the
+// belowEmulated doubts GPUs and NICs of a virtual machine that share a switch which the
 // hypervisor emulates. They were passed through, and what one sends to the other carries
 // addresses of the guest, which only the IOMMU of the host translates, or the NIC itself by ATS.
 // Without ATS exactly such pairs failed, and programs went on with garbage
 // (ai-dynamo/dynamo#12463).
-func (p Pair) BelowEmulated() Doubted {
+func (j *judge) belowEmulated() Doubted {
 	var d Doubted
-	for _, of := range p.EmulatedPairs() {
-		gpu, nic := p.Matrix.GPUs[of.GPU], p.Matrix.NICs[of.NIC]
-		if gpu.GPU != p.GPU || nic.Function.NIC != p.NIC {
+	for _, of := range j.EmulatedPairs() {
+		gpu, nic := j.Matrix.GPUs[of.GPU], j.Matrix.NICs[of.NIC]
+		if gpu.GPU != j.GPU || nic.Function.NIC != j.NIC {
 			continue
 		}
-		doubt := p.DoubtATS(nic.Function)
+		doubt := j.DoubtATS(nic.Function)
 		if doubt > d.Doubt {
 			d = Doubted{Doubt: doubt}
 		}
@@ -135,8 +135,8 @@ func (p Pair) BelowEmulated() Doubted {
 }
 
 // DoubtATS is what the ATS of a NIC means where it shares an emulated switch with a GPU.
-func (f *Node) DoubtATS(nic *pci.Function) Doubt {
-	switch f.ATS[nic.Address] {
+func (node *Node) DoubtATS(nic *pci.Function) Doubt {
+	switch node.ATS[nic.Address] {
 	case tristate.True:
 		return NoDoubt
 	case tristate.False:
@@ -148,35 +148,35 @@ func (f *Node) DoubtATS(nic *pci.Function) Doubt {
 
 // EmulatedPairs are the eligible GPUs and NICs with RDMA devices of a virtual machine whose
 // deepest common bridge is emulated. None on clouds whose guests are published to do it.
-func (f *Node) EmulatedPairs() []*topology.Pair {
-	if !f.Guest() || f.provenCloud() {
+func (node *Node) EmulatedPairs() []*topology.Pair {
+	if !node.Guest() || node.provenCloud() {
 		return nil
 	}
 	var pairs []*topology.Pair
-	for i := range f.Matrix.Pairs {
-		of := &f.Matrix.Pairs[i]
-		if gpu, nic := &f.Matrix.GPUs[of.GPU], &f.Matrix.NICs[of.NIC]; gpu.Eligible && nic.Eligible && nic.RDMA != nil && f.emulatedAbove(gpu.Function, nic.Function) {
+	for i := range node.Matrix.Pairs {
+		of := &node.Matrix.Pairs[i]
+		if gpu, nic := &node.Matrix.GPUs[of.GPU], &node.Matrix.NICs[of.NIC]; gpu.Eligible && nic.Eligible && nic.RDMA != nil && node.emulatedAbove(gpu.Function, nic.Function) {
 			pairs = append(pairs, of)
 		}
 	}
 	return pairs
 }
 
-func (f *Node) emulatedAbove(gpu, nic *pci.Function) bool {
-	a, b := f.PCI.Place(gpu), f.PCI.Place(nic)
+func (node *Node) emulatedAbove(gpu, nic *pci.Function) bool {
+	a, b := node.PCI.Place(gpu), node.PCI.Place(nic)
 	common := a.CommonBridges(b)
-	return common > 0 && f.Emulated(a.Bridges[common-1])
+	return common > 0 && node.Emulated(a.Bridges[common-1])
 }
 
 // Emulated reports whether a bridge of a virtual machine is its hypervisor's.
-func (f *Node) Emulated(bridge pci.Address) bool {
-	fn := f.PCI.Find(bridge)
-	return fn != nil && f.Guest() && fn.EmulatedBridge()
+func (node *Node) Emulated(bridge pci.Address) bool {
+	fn := node.PCI.Find(bridge)
+	return fn != nil && node.Guest() && fn.EmulatedBridge()
 }
 
 // Guest reports whether this is a virtual machine, as the CPU, the firmware or the PCI tree shows.
-func (f *Node) Guest() bool {
-	return f.Platform.Virtual == tristate.True || f.Matrix.Origin == topology.Virtual
+func (node *Node) Guest() bool {
+	return node.Platform.Virtual == tristate.True || node.Matrix.Origin == topology.Virtual
 }
 
 // provenClouds are clouds whose virtual machines are published to do GPUDirect RDMA, by what
@@ -188,9 +188,9 @@ var provenClouds = []struct{ vendor, product string }{
 	{"OracleCloud", ""},                          // oracle-quickstart/oci-hpc-oke: NCCL tests with RDMA; its shapes for it are bare metal
 }
 
-func (f *Node) provenCloud() bool {
+func (node *Node) provenCloud() bool {
 	for _, cloud := range provenClouds {
-		if f.Platform.DMI.Vendor.Value == cloud.vendor && (cloud.product == "" || f.Platform.DMI.Product.Value == cloud.product) {
+		if node.Platform.DMI.Vendor.Value == cloud.vendor && (cloud.product == "" || node.Platform.DMI.Product.Value == cloud.product) {
 			return true
 		}
 	}
@@ -198,6 +198,6 @@ func (f *Node) provenCloud() bool {
 }
 
 // anyEmulated: some of these bridges are emulated.
-func (f *Node) anyEmulated(bridges []pci.Address) bool {
-	return slices.ContainsFunc(bridges, f.Emulated)
+func (node *Node) anyEmulated(bridges []pci.Address) bool {
+	return slices.ContainsFunc(bridges, node.Emulated)
 }

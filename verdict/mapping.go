@@ -9,37 +9,37 @@ import (
 
 // MapsOverPCIe reports whether NVIDIA's driver maps the memory of a GPU that shares memory with
 // its CPU for a PCI function whose users ask for a mapping over PCIe (DirectPCI).
-func (f *Node) MapsOverPCIe(gpu, peer *pci.Function) tristate.State {
+func (node *Node) MapsOverPCIe(gpu, peer *pci.Function) tristate.State {
 	return DirectPCI{
-		Version:   f.Kmod.Drivers[gpu.GPU.Name].Version,
-		Parameter: f.TopoCheck(),
+		Version:   node.Kmod.Drivers[gpu.GPU.Name].Version,
+		Parameter: node.TopoCheck(),
 		GPU:       gpu.IOMMUGroup, NIC: peer.IOMMUGroup,
-		Bridge: f.commonBridge(gpu, peer),
+		Bridge: node.commonBridge(gpu, peer),
 	}.Valid()
 }
 
 // TopoCheck returns the parameter of NVIDIA's driver that decides on places.
-func (f *Node) TopoCheck() TopoCheck { return topoCheckOf(f.Kmod.Params, f.Kmod.ParamsUnread) }
+func (node *Node) TopoCheck() TopoCheck { return topoCheckOf(node.Kmod.Params, node.Kmod.ParamsUnread) }
 
 // commonBridge: two functions have a bridge above them in common.
-func (f *Node) commonBridge(a, b *pci.Function) tristate.State {
-	a, b = f.PCI.Place(a), f.PCI.Place(b)
+func (node *Node) commonBridge(a, b *pci.Function) tristate.State {
+	a, b = node.PCI.Place(a), node.PCI.Place(b)
 	if a.RootBus == "" || b.RootBus == "" {
 		return tristate.Unknown
 	}
 	return tristate.Of(a.CommonBridges(b) > 0)
 }
 
-// SomeMapped reports whether the driver maps GPU memory as a NIC of the one family with an RDMA
+// someMapped reports whether the driver maps GPU memory as a NIC of the one family with an RDMA
 // device and a GPU of the other need it. True for families that do not ask for a mapping over
 // PCIe, and where there is no such NIC or GPU.
-func (p Pair) SomeMapped() tristate.State {
-	return p.ofSomeInUse(func(gpu, nic *pci.Function) tristate.State {
-		if !p.NIC.PCIeMapping || !gpu.Coherent() {
+func (j *judge) someMapped() tristate.State {
+	return j.ofSomeInUse(func(gpu, nic *pci.Function) tristate.State {
+		if !j.NIC.PCIeMapping || !gpu.Coherent() {
 			return tristate.True
 		}
-		maps := p.MapsOverPCIe(gpu, nic)
-		if maps == tristate.Unknown && p.mappedBefore() {
+		maps := j.MapsOverPCIe(gpu, nic)
+		if maps == tristate.Unknown && j.mappedBefore() {
 			return tristate.True
 		}
 		return maps
@@ -48,34 +48,34 @@ func (p Pair) SomeMapped() tristate.State {
 
 // ofSomeInUse reports whether something is true of some GPU of the one family that is driven and
 // some NIC of the other with an RDMA device. True where there are none: that is another need.
-func (p Pair) ofSomeInUse(ask func(gpu, nic *pci.Function) tristate.State) tristate.State {
+func (j *judge) ofSomeInUse(ask func(gpu, nic *pci.Function) tristate.State) tristate.State {
 	answer, found := tristate.False, false
-	p.each(func(of *topology.Pair) {
-		gpu, nic := p.Matrix.GPUs[of.GPU].Function, &p.Matrix.NICs[of.NIC]
-		if nic.RDMA != nil && p.drives(gpu) != tristate.False {
+	j.each(func(of *topology.Pair) {
+		gpu, nic := j.Matrix.GPUs[of.GPU].Function, &j.Matrix.NICs[of.NIC]
+		if nic.RDMA != nil && j.driven[gpu] != tristate.False {
 			answer, found = tristate.Or(answer, ask(gpu, nic.Function)), true
 		}
 	})
 	if !found {
 		return tristate.True
 	}
-	return p.unlessUnidentified(answer)
+	return j.unlessUnidentified(answer)
 }
 
 // mappedBefore: the driver is of a release before R595, and the file of its parameters is
 // missing, as in snapshots that do not hold it: no other file says how such nodes are set up,
 // and the published ones allow it. Where the driver runs, everybody may read its parameters.
-func (p Pair) mappedBefore() bool {
-	major := version.Major(p.Kmod.Drivers[p.GPU.Name].Version)
-	return p.TopoCheck() == TopoCheckNotRecorded && major > 0 && major < 595
+func (j *judge) mappedBefore() bool {
+	major := version.Major(j.Kmod.Drivers[j.GPU.Name].Version)
+	return j.TopoCheck() == TopoCheckNotRecorded && major > 0 && major < 595
 }
 
 // VirtualGPU reports whether the driver names a GPU as a virtual one.
-func (f *Node) VirtualGPU(gpu *pci.Function) bool {
-	return gpu.GPU.Virtual(f.Platform.GPUs.Said[gpu.Address].Model)
+func (node *Node) VirtualGPU(gpu *pci.Function) bool {
+	return gpu.GPU.Virtual(node.Platform.GPUs.Said[gpu.Address].Model)
 }
 
-// OwnMemory reports whether the driver may give NICs the memory of some eligible GPU that it
+// ownMemory reports whether the driver may give NICs the memory of some eligible GPU that it
 // drives: not where GrdmaPciTopoCheckOverride is 2, unless GPU and CPU share memory
 // (kernel-open/nvidia/nv-pci.c, nv_grdma_pci_topology_supported, from R580 on). Unknown for
 // virtual GPUs, of which NVIDIA supports some (linux-rdma/perftest#126), and in a confidential
@@ -83,36 +83,36 @@ func (f *Node) VirtualGPU(gpu *pci.Function) bool {
 // bus/third_party_p2p.c, thirdpartyp2pConstruct_IMPL, gpuIsApmFeatureEnabled, in 595.45.04;
 // NVIDIA/nvtrust#109), no file tells the mode, and devices reach no private memory of the guest.
 // True without such a GPU.
-func (p Pair) OwnMemory() tristate.State {
+func (j *judge) ownMemory() tristate.State {
 	answer, found := tristate.False, false
-	for _, gpu := range p.Matrix.GPUs {
-		if !gpu.Eligible || gpu.GPU != p.GPU || p.drives(gpu.Function) == tristate.False {
+	for _, gpu := range j.Matrix.GPUs {
+		if !gpu.Eligible || gpu.GPU != j.GPU || j.driven[gpu.Function] == tristate.False {
 			continue
 		}
 		found = true
 		switch {
-		case p.Platform.Confidential != "", p.VirtualGPU(gpu.Function):
+		case j.Platform.Confidential != "", j.VirtualGPU(gpu.Function):
 			answer = tristate.Or(answer, tristate.Unknown)
 		case gpu.Coherent():
 			answer = tristate.True
 		default:
-			answer = tristate.Or(answer, tristate.Not(p.denied()))
+			answer = tristate.Or(answer, tristate.Not(j.denied()))
 		}
 	}
 	if !found {
 		return tristate.True
 	}
-	return p.unlessUnidentified(answer)
+	return j.unlessUnidentified(answer)
 }
 
 // denied: the driver maps GPU memory for no PCI device.
-func (p Pair) denied() tristate.State {
-	major := version.Major(p.Kmod.Drivers[p.GPU.Name].Version)
+func (j *judge) denied() tristate.State {
+	major := version.Major(j.Kmod.Drivers[j.GPU.Name].Version)
 	switch {
-	case p.GPU.OpenFrom == 0, major > 0 && major < 580:
+	case j.GPU.OpenFrom == 0, major > 0 && major < 580:
 		return tristate.False
-	case p.TopoCheck() == TopoCheckUnread:
+	case j.TopoCheck() == TopoCheckUnread:
 		return tristate.Unknown
 	}
-	return tristate.Of(p.TopoCheck() == 2)
+	return tristate.Of(j.TopoCheck() == 2)
 }

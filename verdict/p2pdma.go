@@ -9,17 +9,17 @@ import (
 // requests between PCI devices.
 const zen = 0x17
 
-// PeerToPeer reports whether the kernel lets some NIC of the one family with an RDMA device reach
+// peerToPeer reports whether the kernel lets some NIC of the one family with an RDMA device reach
 // a GPU of the other that is driven, where the GPU's driver asks it. With drivers/pci/p2pdma.c
 // that is so below a common bridge and on AMD's CPUs since Zen. Of Intel's host bridges each
 // release of the kernel knows some: unknown. Where the kernel refuses, amdgpu keeps the DMA-BUF in
 // host memory (drivers/gpu/drm/amd/amdgpu/amdgpu_dma_buf.c, amdgpu_dma_buf_attach).
-func (p Pair) PeerToPeer() tristate.State {
-	if !p.GPU.PCIP2PDMA || p.Platform.CPU.Vendor == "AuthenticAMD" && p.Platform.CPU.Family >= zen {
+func (j *judge) peerToPeer() tristate.State {
+	if !j.GPU.PCIP2PDMA || j.Platform.CPU.Vendor == "AuthenticAMD" && j.Platform.CPU.Family >= zen {
 		return tristate.True
 	}
-	return p.ofSomeInUse(func(gpu, nic *pci.Function) tristate.State {
-		if p.commonBridge(gpu, nic) == tristate.True {
+	return j.ofSomeInUse(func(gpu, nic *pci.Function) tristate.State {
+		if j.commonBridge(gpu, nic) == tristate.True {
 			return tristate.True
 		}
 		return tristate.Unknown

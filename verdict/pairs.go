@@ -10,21 +10,13 @@ import (
 	"gdr-features/tristate"
 )
 
-// Pair is one family of GPUs and one of NICs, within which all prerequisites must be met: a port
-// of one family of NICs does not help the DMA-BUF of another.
-type Pair struct {
-	*Node
-	GPU *family.GPU
-	NIC *family.NIC
-}
-
-// pairs returns those with eligible functions on the machine, or all if that is unknown.
-func (f *Node) pairs() []Pair {
-	table := f.PCI.Families(f.Families.OrDefault())
-	all := make([]Pair, 0, len(table.GPUs)*len(table.NICs))
+// pairs judges the pairs of families with eligible functions on the machine, or all if that is unknown.
+func (node *Node) pairs(drives asker) []Judged {
+	table := node.PCI.Families(node.Families.OrDefault())
+	all := make([]Judged, 0, len(table.GPUs)*len(table.NICs))
 	for _, g := range table.GPUs {
 		for _, n := range table.NICs {
-			all = append(all, Pair{f, g, n})
+			all = append(all, node.judged(g, n, drives))
 		}
 	}
 	return all
@@ -32,14 +24,22 @@ func (f *Node) pairs() []Pair {
 
 // furthest returns the pair whose first missing prerequisite comes last, or that misses none; of
 // several the one with more ways to GPU memory, and of those the first.
-func furthest(all []Pair) Pair {
-	best, most := all[0], progress(all[0].steps())
-	for _, p := range all[1:] {
-		if n := progress(p.steps()); n > most || n == most && p.ways() > best.ways() {
-			best, most = p, n
+func furthest(all []*Judged) *Judged {
+	best, most := all[0], progress(all[0].steps)
+	for _, j := range all[1:] {
+		if n := progress(j.steps); n > most || n == most && j.ways() > best.ways() {
+			best, most = j, n
 		}
 	}
 	return best
+}
+
+func pointers(pairs []Judged) []*Judged {
+	all := make([]*Judged, len(pairs))
+	for i := range pairs {
+		all[i] = &pairs[i]
+	}
+	return all
 }
 
 // progress is the index of the first step that is proven missing, the number of steps where none
@@ -54,47 +54,36 @@ func progress(steps []Step) int {
 	return len(steps) + 1
 }
 
-// ways counts the ways to GPU memory that are there.
-func (p Pair) ways() (n int) {
-	for _, way := range [...]tristate.State{p.peermem(), p.dmabuf()} {
-		if way == tristate.True {
-			n++
-		}
-	}
-	return n
-}
-
 // each goes through the pairs of an eligible GPU and NIC of the two families.
-func (p Pair) each(see func(*topology.Pair)) {
-	for i := range p.Matrix.Pairs {
-		of := &p.Matrix.Pairs[i]
-		gpu, nic := &p.Matrix.GPUs[of.GPU], &p.Matrix.NICs[of.NIC]
-		if gpu.Eligible && gpu.GPU == p.GPU && nic.Eligible && nic.Function.NIC == p.NIC {
+func (j *judge) each(see func(*topology.Pair)) {
+	for i := range j.Matrix.Pairs {
+		of := &j.Matrix.Pairs[i]
+		gpu, nic := &j.Matrix.GPUs[of.GPU], &j.Matrix.NICs[of.NIC]
+		if gpu.Eligible && gpu.GPU == j.GPU && nic.Eligible && nic.Function.NIC == j.NIC {
 			see(of)
 		}
 	}
 }
 
-// steps are the prerequisites of one pair in their order. What a GPU and a NIC lack together
-// (Apart) is missing at the step that asks for it.
-func (p Pair) steps() []Step {
-	memory := Step{GPUMemory, tristate.And(tristate.Or(p.peermem(), p.dmabuf()), p.proven()), NoPeerMemoryPath}
-	if p.Registered() != tristate.True && p.Kmod.Symbols[kmod.PeerMemoryAPI].Found == tristate.True {
+// stepsOfAll are the prerequisites of one pair in their order. What a GPU and a NIC lack together
+// (apart) is missing at the step that asks for it.
+func (j *judge) stepsOfAll() []Step {
+	memory := Step{GPUMemory, tristate.And(tristate.Or(j.peermem, j.dmabuf), j.proven()), NoPeerMemoryPath}
+	if j.Client.Registered != tristate.True && j.Kmod.Symbols[kmod.PeerMemoryAPI].Found == tristate.True {
 		memory.Reason = PeermemNotLoaded
 	}
 	steps := []Step{
-		{"hardware", p.reachable(), PlatformForbidsP2P},
-		{"gpu-driver", tristate.Not(p.AllPassthrough()), GPUPassthrough},
-		{"gpu-driver", p.GPUDriven(), GPUDriverNotLoaded},
-		{"nic-driver", p.NICDriven(), NICDriverNotLoaded},
-		{"rdma-device", p.RDMADevice(), NoRDMADevice},
-		{"port", p.ActivePort(), NoActivePort},
+		{"hardware", j.Reachable, PlatformForbidsP2P},
+		{"gpu-driver", tristate.Not(j.AllPassthrough), GPUPassthrough},
+		{"gpu-driver", j.GPUDriven, GPUDriverNotLoaded},
+		{"nic-driver", j.NICDriven, NICDriverNotLoaded},
+		{"rdma-device", j.RDMADevice, NoRDMADevice},
+		{"port", j.ActivePort, NoActivePort},
 		memory,
 	}
-	lack, _ := p.Apart()
 	for i := range steps {
-		if steps[i].Reason == lack.Reason {
-			steps[i].Met = tristate.And(steps[i].Met, lack.Met)
+		if steps[i].Reason == j.Lack.Reason {
+			steps[i].Met = tristate.And(steps[i].Met, j.Lack.Met)
 		}
 	}
 	return steps
@@ -102,32 +91,32 @@ func (p Pair) steps() []Step {
 
 // reachable: the driver of some eligible GPU of the one family maps its memory for some
 // eligible NIC of the other, as far as their places go. Unknown where there are none.
-func (p Pair) reachable() tristate.State {
+func (j *judge) reachable() tristate.State {
 	answer, found := tristate.False, false
-	p.each(func(of *topology.Pair) { answer, found = tristate.Or(answer, of.Allowed), true })
+	j.each(func(of *topology.Pair) { answer, found = tristate.Or(answer, of.Allowed), true })
 	if !found {
 		return tristate.Unknown
 	}
-	return p.unlessUnidentified(answer)
+	return j.unlessUnidentified(answer)
 }
 
 // anyGPU asks a question of the eligible GPUs of the family.
-func (p Pair) anyGPU(ask func(*pci.Function) tristate.State) tristate.State {
+func (j *judge) anyGPU(ask func(*pci.Function) tristate.State) tristate.State {
 	answer := tristate.False
-	for _, gpu := range p.Matrix.GPUs {
-		if gpu.Eligible && gpu.GPU == p.GPU {
+	for _, gpu := range j.Matrix.GPUs {
+		if gpu.Eligible && gpu.GPU == j.GPU {
 			answer = tristate.Or(answer, ask(gpu.Function))
 		}
 	}
-	return p.unlessUnidentified(answer)
+	return j.unlessUnidentified(answer)
 }
 
-// AllPassthrough reports whether virtual machines get every eligible GPU of the family.
-func (p Pair) AllPassthrough() tristate.State {
-	if !slices.ContainsFunc(p.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Eligible && gpu.GPU == p.GPU }) {
-		return p.unlessUnidentified(tristate.False)
+// allPassthrough reports whether virtual machines get every eligible GPU of the family.
+func (j *judge) allPassthrough() tristate.State {
+	if !slices.ContainsFunc(j.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Eligible && gpu.GPU == j.GPU }) {
+		return j.unlessUnidentified(tristate.False)
 	}
-	return tristate.Not(p.anyGPU(func(gpu *pci.Function) tristate.State {
+	return tristate.Not(j.anyGPU(func(gpu *pci.Function) tristate.State {
 		if !gpu.DriverKnown {
 			return tristate.Unknown
 		}
@@ -135,132 +124,112 @@ func (p Pair) AllPassthrough() tristate.State {
 	}))
 }
 
-// GPUDriven reports whether the driver of the family drives some eligible GPU.
-func (p Pair) GPUDriven() tristate.State { return p.anyGPU(p.drives) }
-
-// drives reports whether a GPU is bound to the driver of the family, which does not exclude it.
-func (p Pair) drives(gpu *pci.Function) tristate.State {
-	return tristate.And(boundTo(gpu, p.GPU.Driver), tristate.Not(p.Platform.GPUs.Excluded(gpu.Address)))
+// gpuDriven reports whether the driver of the family drives some eligible GPU.
+func (j *judge) gpuDriven() tristate.State {
+	return j.anyGPU(func(gpu *pci.Function) tristate.State { return j.driven[gpu] })
 }
 
-// Turing reports whether some GPU that is driven is one that the open modules can drive.
-func (p Pair) Turing() tristate.State {
-	return p.anyGPU(func(gpu *pci.Function) tristate.State {
-		return tristate.And(p.drives(gpu), tristate.Of(gpu.OpenModules()))
+// drives reports whether a GPU is bound to the driver of its family, which does not exclude it.
+func drives(node *Node, of *family.GPU, gpu *pci.Function) tristate.State {
+	return tristate.And(boundTo(gpu, of.Driver), tristate.Not(node.Platform.GPUs.Excluded(gpu.Address)))
+}
+
+// turing reports whether some GPU that is driven is one that the open modules can drive.
+func (j *judge) turing() tristate.State {
+	return j.anyGPU(func(gpu *pci.Function) tristate.State {
+		return tristate.And(j.driven[gpu], tristate.Of(gpu.OpenModules()))
 	})
 }
 
-// NICDriven reports whether some eligible NIC function is bound to its driver.
-func (p Pair) NICDriven() tristate.State {
+// nicDriven reports whether some eligible NIC function is bound to its driver.
+func (j *judge) nicDriven() tristate.State {
 	answer := tristate.False
-	for i := range p.PCI.Functions {
-		if fn := &p.PCI.Functions[i]; fn.NIC == p.NIC && fn.Eligible {
-			answer = tristate.Or(answer, p.bound(fn))
+	for i := range j.PCI.Functions {
+		if fn := &j.PCI.Functions[i]; fn.NIC == j.NIC && fn.Eligible == pci.Counts {
+			answer = tristate.Or(answer, j.bound(fn))
 		}
 	}
-	return p.unlessUnidentified(answer)
+	return j.unlessUnidentified(answer)
 }
 
-func (p Pair) bound(fn *pci.Function) tristate.State { return boundTo(fn, p.NIC.Drivers...) }
+func (j *judge) bound(fn *pci.Function) tristate.State { return boundTo(fn, j.NIC.Drivers...) }
 
 // anyDevice asks a question of the RDMA devices of eligible NICs. Some may be hidden.
-func (p Pair) anyDevice(ask func(*topology.NIC) tristate.State) tristate.State {
+func (j *judge) anyDevice(ask func(*topology.NIC) tristate.State) tristate.State {
 	answer := tristate.False
-	for i := range p.Matrix.NICs {
-		if nic := &p.Matrix.NICs[i]; nic.Eligible && nic.RDMA != nil && nic.Function.NIC == p.NIC {
+	for i := range j.Matrix.NICs {
+		if nic := &j.Matrix.NICs[i]; nic.Eligible && nic.RDMA != nil && nic.Function.NIC == j.NIC {
 			answer = tristate.Or(answer, ask(nic))
 		}
 	}
-	return p.unlessUnidentified(p.unlessHidden(answer))
+	return j.unlessUnidentified(j.unlessHidden(answer))
 }
 
-// RDMADevice reports whether some eligible NIC has an RDMA device.
-func (p Pair) RDMADevice() tristate.State {
-	return p.anyDevice(func(*topology.NIC) tristate.State { return tristate.True })
+// rdmaDevice reports whether some eligible NIC has an RDMA device.
+func (j *judge) rdmaDevice() tristate.State {
+	return j.anyDevice(func(*topology.NIC) tristate.State { return tristate.True })
 }
 
-// ActivePort reports whether some port of those is ACTIVE with a link layer of its family.
-func (p Pair) ActivePort() tristate.State { return p.anyDevice(HasActivePort) }
+// activePort reports whether some port of those is ACTIVE with a link layer of its family.
+func (j *judge) activePort() tristate.State { return j.anyDevice(HasActivePort) }
 
-// here reports whether there are an eligible GPU and an eligible NIC of the two families.
-func (p Pair) here() bool {
-	gpu := func(f pci.Function) bool { return f.GPUEligible() && f.GPU == p.GPU }
-	nic := func(f pci.Function) bool { return f.NICEligible() && f.NIC == p.NIC }
-	return slices.ContainsFunc(p.PCI.Functions, gpu) && slices.ContainsFunc(p.PCI.Functions, nic)
+// here reports whether there are an eligible GPU and an eligible NIC of the two families. Without
+// one there is no way to judge.
+func (node *Node) here(j *Judged) bool {
+	gpu := func(fn pci.Function) bool { return fn.GPUEligible() && fn.GPU == j.GPU }
+	nic := func(fn pci.Function) bool { return fn.NICEligible() && fn.NIC == j.NIC }
+	return slices.ContainsFunc(node.PCI.Functions, gpu) && slices.ContainsFunc(node.PCI.Functions, nic)
 }
 
-// Peermem reports whether a peer memory client gives the GPUs' memory to the NICs. Unknown for a
-// pair of which one is not here.
-func (p Pair) Peermem() tristate.State {
-	if !p.here() {
-		return tristate.Unknown
-	}
-	return p.peermem()
-}
-
-func (p Pair) peermem() tristate.State { return tristate.And(p.Registered(), p.OwnMemory()) }
-
-// Registered reports whether such a client is registered.
-func (p Pair) Registered() tristate.State { return p.Client().Registered }
-
-// DMABuf reports whether the GPU driver exports and the RDMA stack registers DMA-BUF. Unknown for
-// a pair of which one is not here.
-func (p Pair) DMABuf() tristate.State {
-	if !p.here() {
-		return tristate.Unknown
-	}
-	return p.dmabuf()
-}
-
-func (p Pair) dmabuf() tristate.State {
+func allMet(needs []Prerequisite) tristate.State {
 	all := tristate.True
-	for _, need := range p.DMABufNeeds() {
+	for _, need := range needs {
 		all = tristate.And(all, need.Met)
 	}
 	return all
 }
 
-// DMABufNeeds lists what DMA-BUF needs in the order to name it: hardware before drivers.
-func (p Pair) DMABufNeeds() []Prerequisite {
-	driver := p.Kmod.Drivers[p.GPU.Name]
-	needs := []Prerequisite{{GPUDriverLoaded, driver.Loaded}, {GPUBound, p.GPUDriven()}}
-	device := Prerequisite{NICDevice, p.anyDevice(func(nic *topology.NIC) tristate.State { return p.bound(nic.Function) })}
+// needs lists what DMA-BUF needs in the order to name it: hardware before drivers.
+func (j *judge) needs() []Prerequisite {
+	driver := j.Kmod.Drivers[j.GPU.Name]
+	needs := []Prerequisite{{GPUDriverLoaded, driver.Loaded}, {GPUBound, j.GPUDriven}}
+	device := Prerequisite{NICDevice, j.anyDevice(func(nic *topology.NIC) tristate.State { return j.bound(nic.Function) })}
 	var open []Prerequisite
-	if p.GPU.OpenFrom != 0 {
-		needs = append(needs, Prerequisite{TuringGPU, p.Turing()})
+	if j.GPU.OpenFrom != 0 {
+		needs = append(needs, Prerequisite{TuringGPU, j.Turing})
 		open = append(open, Prerequisite{OpenModules, driver.Open})
 	}
-	if p.NIC.DMABuf == "" { // no driver changes that
+	if j.NIC.DMABuf == "" { // no driver changes that
 		device.Met = tristate.False
 		needs = slices.Concat(needs, []Prerequisite{device}, open)
 	} else {
 		needs = slices.Concat(needs, open, []Prerequisite{device})
 	}
-	needs = append(needs, Prerequisite{OwnMemory, p.OwnMemory()}, Prerequisite{PCIeMapping, p.SomeMapped()}, Prerequisite{PeerToPeer, p.PeerToPeer()})
-	for _, option := range p.GPU.KernelOptions {
-		needs = append(needs, Prerequisite{KernelOption, p.Kmod.KernelOptions[option.Name]})
+	needs = append(needs, Prerequisite{OwnMemory, j.OwnMemory}, Prerequisite{PCIeMapping, j.SomeMapped}, Prerequisite{PeerToPeer, j.PeerToPeer})
+	for _, option := range j.GPU.KernelOptions {
+		needs = append(needs, Prerequisite{KernelOption, j.Kmod.KernelOptions[option.Name]})
 	}
-	if accept := p.DevicesSay(); accept != tristate.Unknown {
+	if accept := j.DevicesSay; accept != tristate.Unknown {
 		return append(needs, Prerequisite{DevicesAccept, accept})
 	}
 	return append(needs,
-		Prerequisite{CoreSymbol, p.Kmod.Symbols[kmod.UmemDMABuf].Found},
-		Prerequisite{DriverSymbol, p.Kmod.Symbols[p.NIC.DMABuf].Found})
+		Prerequisite{CoreSymbol, j.Kmod.Symbols[kmod.UmemDMABuf].Found},
+		Prerequisite{DriverSymbol, j.Kmod.Symbols[j.NIC.DMABuf].Found})
 }
 
-// DevicesSay reports whether some RDMA device of an eligible NIC answered, when it was
+// devicesSay reports whether some RDMA device of an eligible NIC answered, when it was
 // asked, that it registers DMA-BUF. False only when all were asked and all said no.
-func (p Pair) DevicesSay() tristate.State {
-	if len(p.Asked) == 0 || p.NIC.Uverbs.Driver == 0 {
+func (j *judge) devicesSay() tristate.State {
+	if len(j.Asked) == 0 || j.NIC.Uverbs.Driver == 0 {
 		return tristate.Unknown
 	}
-	said := make(map[string]tristate.State, len(p.Asked))
-	for _, a := range p.Asked {
+	said := make(map[string]tristate.State, len(j.Asked))
+	for _, a := range j.Asked {
 		said[a.Device] = a.DMABuf
 	}
 	asked := false
-	answer := p.anyDevice(func(nic *topology.NIC) tristate.State {
-		bound := p.bound(nic.Function)
+	answer := j.anyDevice(func(nic *topology.NIC) tristate.State {
+		bound := j.bound(nic.Function)
 		asked = asked || bound == tristate.True
 		return tristate.And(bound, said[nic.RDMA.Name])
 	})
@@ -278,21 +247,20 @@ type Other struct {
 	Reason Reason // "" when ready
 }
 
-// Others returns the other families with eligible GPUs.
-func (p Pair) Others() []Other {
-	byGPU := map[*family.GPU][]Pair{}
-	for _, other := range p.pairs() {
-		byGPU[other.GPU] = append(byGPU[other.GPU], other)
+// others returns the other families of GPUs with eligible ones.
+func (node *Node) others(judged *family.GPU, pairs []Judged) (all []Other) {
+	byGPU := map[*family.GPU][]*Judged{}
+	for i := range pairs {
+		byGPU[pairs[i].GPU] = append(byGPU[pairs[i].GPU], &pairs[i])
 	}
-	var all []Other
-	for _, gpu := range p.Matrix.GPUs {
+	for _, gpu := range node.Matrix.GPUs {
 		pairs := byGPU[gpu.GPU]
-		if !gpu.Eligible || gpu.GPU == p.GPU || len(pairs) == 0 {
+		if !gpu.Eligible || gpu.GPU == judged || len(pairs) == 0 {
 			continue
 		}
 		delete(byGPU, gpu.GPU) // once
 		best := furthest(pairs)
-		state, reason := ready(p.PCIRead, best.steps())
+		state, reason := ready(node.PCIRead, best.steps)
 		all = append(all, Other{best.GPU, best.NIC, state, reason})
 	}
 	return all
@@ -323,9 +291,9 @@ const (
 	TuringGPU       Need = "turing-gpu"        // one of those is of Turing or newer
 	OpenModules     Need = "open-modules"      // the kernel modules are the open ones
 	NICDevice       Need = "nic-device"        // an eligible NIC has an RDMA device whose driver may register it
-	OwnMemory       Need = "own-memory"        // the driver gives NICs that GPU's memory (Pair.OwnMemory)
-	PCIeMapping     Need = "pcie-mapping"      // the driver maps it at their places (Pair.SomeMapped)
-	PeerToPeer      Need = "peer-to-peer"      // the kernel lets them reach each other (Pair.PeerToPeer)
+	OwnMemory       Need = "own-memory"        // the driver gives NICs that GPU's memory (Judged.OwnMemory)
+	PCIeMapping     Need = "pcie-mapping"      // the driver maps it at their places (Judged.SomeMapped)
+	PeerToPeer      Need = "peer-to-peer"      // the kernel lets them reach each other (Judged.PeerToPeer)
 	KernelOption    Need = "kernel-option"     // the kernel was built with an option (family.GPU.KernelOptions)
 	DevicesAccept   Need = "devices-accept"    // such a device says that it registers DMA-BUF
 	CoreSymbol      Need = "core-symbol"       // ib_umem_dmabuf_get

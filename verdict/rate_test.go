@@ -86,7 +86,7 @@ func TestRate(t *testing.T) {
 		{"or as much", []func(*sample.Node){unread(0)}, 400},
 		{"devices may be hidden", []func(*sample.Node){func(n *sample.Node) { n.RDMA.Complete = false }}, open},
 		{"a place that is not known", []func(*sample.Node){func(n *sample.Node) { n.PCI.Functions[4].RootBus = "" }}, open},
-		{"a function that could not be identified", []func(*sample.Node){func(n *sample.Node) { n.PCI.Functions[4].Unidentified = true }}, open},
+		{"a function that could not be identified", []func(*sample.Node){func(n *sample.Node) { n.PCI.Functions[4].Eligible = pci.IDsUnread }}, open},
 
 		{"a function that manages NVLink is no NIC", []func(*sample.Node){func(n *sample.Node) {
 			n.RDMA.Devices[0].NVLinkManagement = true

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gdr-features/source/kmod"
+	"gdr-features/source/pci"
 	"gdr-features/source/platform"
 	"gdr-features/test/sample"
 	"gdr-features/tristate"
@@ -64,7 +65,7 @@ func TestUnidentifiedNIC(t *testing.T) {
 	}
 	n.AddNIC()
 	other := &n.PCI.Functions[len(n.PCI.Functions)-1]
-	other.Vendor, other.Device, other.Class, other.Unidentified = 0, 0, 0, true
+	other.Vendor, other.Device, other.Class, other.Eligible = 0, 0, 0, pci.IDsUnread
 	if v := n.Judge().Verdict; v.Link != "" || !v.Undecided.Link || v.IOMMU != "" || !v.Undecided.IOMMU {
 		t.Errorf("link %q, open %v; IOMMU %q, open %v", v.Link, v.Undecided.Link, v.IOMMU, v.Undecided.IOMMU)
 	}

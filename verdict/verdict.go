@@ -64,9 +64,6 @@ type Node struct {
 	Verdict Verdict
 }
 
-// Judged is the pair of families that the verdict is about. Both are nil before Judge.
-func (f *Node) Judged() Pair { return Pair{f, f.Verdict.GPU, f.Verdict.NIC} }
-
 // Verdict is the judgement.
 type Verdict struct {
 	// Capable: the hardware can. Ready: every prerequisite is in place now.
@@ -76,7 +73,7 @@ type Verdict struct {
 	ConnectX tristate.State
 	// Reason is why Ready is not true; "" when it is.
 	Reason Reason
-	// Peermem and DMABuf are the two ways to GPU memory, of the families GPU and NIC. Both are
+	// Peermem and DMABuf are the two ways to GPU memory, of the families of Judged. Both are
 	// unknown where no GPU and NIC are judged: there is no way to judge.
 	Peermem, DMABuf tristate.State
 	// Link is the link layer of the active ports of eligible NICs:
@@ -95,10 +92,11 @@ type Verdict struct {
 	Undecided struct{ ConnectX, Link, Rate, IOMMU, ACS bool }
 	// Steps are the prerequisites in their order; the two ways are one step, the last.
 	Steps []Step
-	// GPU and NIC are the families that the steps are about, and the two ways: those that
-	// come furthest; nil for a table without families of GPUs or of NICs.
-	GPU *family.GPU
-	NIC *family.NIC
+	// Judged is what was judged of the families that Steps and the two ways are about: those that
+	// come furthest. Empty for a table without families of GPUs or of NICs.
+	Judged
+	// Others are the other families of GPUs that are here.
+	Others []Other
 }
 
 // Doubted reports whether the reason is a state in which transfers are published to fail, and no
@@ -118,43 +116,45 @@ type Step struct {
 const GPUMemory = "gpu-memory"
 
 // Judge returns the verdict on a node's facts. It does not use Node.Verdict.
-func Judge(f *Node) Verdict {
+func Judge(node *Node) Verdict { return judgeBy(node, drives) }
+
+func judgeBy(node *Node, drives asker) Verdict {
 	var v Verdict
-	v.ConnectX, v.Undecided.ConnectX = f.connectX()
-	v.Link, v.Undecided.Link = f.link()
-	v.Rate, v.Undecided.Rate = f.rate()
-	v.IOMMU, v.Undecided.IOMMU = f.iommu()
-	v.ACS, v.Undecided.ACS = f.acs()
+	v.ConnectX, v.Undecided.ConnectX = node.connectX()
+	v.Link, v.Undecided.Link = node.link()
+	v.Rate, v.Undecided.Rate = node.rate()
+	v.IOMMU, v.Undecided.IOMMU = node.iommu()
+	v.ACS, v.Undecided.ACS = node.acs()
 	var why Reason
-	v.Capable, why = f.capable()
+	v.Capable, why = node.capable()
 	v.Steps = []Step{{"hardware", v.Capable, why}}
-	var doubt Reason
-	if pairs := f.pairs(); len(pairs) > 0 {
-		judged := furthest(pairs)
-		doubt = judged.doubt()
-		v.GPU, v.NIC = judged.GPU, judged.NIC
-		v.Peermem, v.DMABuf = judged.Peermem(), judged.DMABuf()
-		v.Steps = append(v.Steps, judged.steps()...)
+	if pairs := node.pairs(drives); len(pairs) > 0 {
+		v.Judged = *furthest(pointers(pairs))
+		if node.here(&v.Judged) {
+			v.Peermem, v.DMABuf = v.peermem, v.dmabuf
+		}
+		v.Steps = append(v.Steps, v.steps...)
+		v.Others = node.others(v.GPU, pairs)
 	}
-	v.Ready, v.Reason = ready(f.PCIRead && !f.mayBeUnlisted(), v.Steps)
-	if v.Ready == tristate.Unknown && doubt != "" {
-		v.Reason = doubt
+	v.Ready, v.Reason = ready(node.PCIRead && !node.mayBeUnlisted(), v.Steps)
+	if v.Ready == tristate.Unknown && v.Doubt != "" {
+		v.Reason = v.Doubt
 	}
 	return v
 }
 
 // mayBeUnlisted: no NIC is known here, and an RDMA device may be that of one that no table has.
-func (f *Node) mayBeUnlisted() bool {
-	m := &f.Matrix
-	return m.EligibleGPUs > 0 && m.KnownNICs+m.OtherNICs == 0 && f.PCI.Unplaced
+func (node *Node) mayBeUnlisted() bool {
+	m := &node.Matrix
+	return m.EligibleGPUs > 0 && m.KnownNICs+m.OtherNICs == 0 && node.PCI.Unplaced
 }
 
 // capable judges the hardware, by PCI ids and places alone.
-func (f *Node) capable() (tristate.State, Reason) {
-	m := &f.Matrix
+func (node *Node) capable() (tristate.State, Reason) {
+	m := &node.Matrix
 	var why Reason
 	switch {
-	case !f.PCIRead:
+	case !node.PCIRead:
 		return tristate.Unknown, Unreadable
 	case len(m.GPUs) == 0:
 		why = NoGPU
@@ -162,7 +162,7 @@ func (f *Node) capable() (tristate.State, Reason) {
 		why = GPUUnsupported
 	case m.EligibleNICs == 0 && m.OtherNICs > 0:
 		return tristate.Unknown, NICNotJudged
-	case f.mayBeUnlisted():
+	case node.mayBeUnlisted():
 		return tristate.Unknown, Unreadable
 	case m.KnownNICs == 0:
 		why = NoNIC
@@ -181,8 +181,9 @@ func (f *Node) capable() (tristate.State, Reason) {
 	return tristate.False, why
 }
 
-// ready takes the first prerequisite that is proven missing for the reason. It is unknown if one
-// is, and if all NICs are of families that are not judged. read: the NICs could be read.
+// ready takes the first prerequisite that is proven missing for the reason. If none is and one is
+// unknown, whether the node is ready is unknown; so it is if all NICs are of families that are not
+// judged. read: the NICs could be read.
 func ready(read bool, steps []Step) (tristate.State, Reason) {
 	switch {
 	case !read:

@@ -46,8 +46,8 @@ func TestRows(t *testing.T) {
 		{"perhaps a CPU without peer to peer", func(n *sample.Node) { addUnread(n); n.NIC().Bridges = nil; n.Platform.Virtual = tristate.False }, tristate.Unknown, tristate.Unknown, "Unreadable"},
 		{"the same, common switch", func(n *sample.Node) { addUnread(n); n.Platform.Virtual = tristate.False }, tristate.True, tristate.True, ""},
 		{"the same, coherent GPU", func(n *sample.Node) { addUnread(n); n.NIC().Bridges = nil; n.GPU().Device = 0x2941 }, tristate.True, tristate.True, ""},
-		{"unidentified function beside no GPU", func(n *sample.Node) { n.GPU().Vendor, n.GPU().Unidentified = 0, true }, tristate.Unknown, tristate.Unknown, "Unreadable"},
-		{"unidentified function beside no NIC", func(n *sample.Node) { n.NIC().Vendor, n.NIC().Unidentified = 0, true }, tristate.Unknown, tristate.Unknown, "Unreadable"},
+		{"unidentified function beside no GPU", func(n *sample.Node) { n.GPU().Vendor, n.GPU().Eligible = 0, pci.IDsUnread }, tristate.Unknown, tristate.Unknown, "Unreadable"},
+		{"unidentified function beside no NIC", func(n *sample.Node) { n.NIC().Vendor, n.NIC().Eligible = 0, pci.IDsUnread }, tristate.Unknown, tristate.Unknown, "Unreadable"},
 
 		{"GPU passed through", func(n *sample.Node) { n.GPU().Driver = "vfio-pci" }, tristate.True, tristate.False, "GPUPassthrough"},
 		{"GPU unbound", func(n *sample.Node) { n.GPU().Driver = "" }, tristate.True, tristate.False, "GPUDriverNotLoaded"},

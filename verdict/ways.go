@@ -32,17 +32,12 @@ func (c Client) or(d Client) Client {
 	return d
 }
 
-// Client looks for the client of the GPUs that serves the NICs.
-func (p Pair) Client() Client {
-	return client(&p.Kmod, p.GPU, p.NIC, p.Families.OrDefault())
-}
-
 // AnyClient returns the client of the first pair that has one, or what is known of all.
 func AnyClient(st *kmod.State, table family.Table) Client {
 	all := Client{Registered: tristate.False}
 	for _, g := range table.GPUs {
 		for _, n := range table.NICs {
-			c := client(st, g, n, table)
+			c := ClientOf(st, g, n, table)
 			if c.Registered == tristate.True {
 				return c
 			}
@@ -52,9 +47,9 @@ func AnyClient(st *kmod.State, table family.Table) Client {
 	return all
 }
 
-// client goes through the proofs of package family for a pair: a client that is registered
+// ClientOf looks for the client of a family of GPUs that serves one of NICs. It goes through the proofs of package family for a pair: a client that is registered
 // with the RDMA core, one that holds the module of the NICs' vendor, a function that says so.
-func client(st *kmod.State, g *family.GPU, n *family.NIC, known family.Table) Client {
+func ClientOf(st *kmod.State, g *family.GPU, n *family.NIC, known family.Table) Client {
 	peers, way := &st.Peers, &n.PeerMemory
 	found := Client{Registered: tristate.False}
 	if way.Core || way.Module != "" || g.Client.AnyNIC {
@@ -196,13 +191,13 @@ const (
 )
 
 // PeerDirect is the level of the machine.
-func (f *Node) PeerDirect() PeerDirect {
-	known := f.Families.OrDefault()
-	present := f.PCI.Families(known)
+func (node *Node) PeerDirect() PeerDirect {
+	known := node.Families.OrDefault()
+	present := node.PCI.Families(known)
 	if len(present.GPUs) == 0 && len(present.NICs) == 0 {
 		present = known
 	}
-	return PeerDirectOf(&f.Kmod, present, known)
+	return PeerDirectOf(&node.Kmod, present, known)
 }
 
 // PeerDirectOf infers the level from what the drivers of the families that are present
@@ -236,7 +231,7 @@ func coreAPI(st *kmod.State, present, known family.Table) tristate.State {
 		for _, n := range present.NICs {
 			switch {
 			case !n.PeerMemory.Core && n.PeerMemory.Module == "":
-			case client(st, g, n, known).Registered != tristate.True:
+			case ClientOf(st, g, n, known).Registered != tristate.True:
 			case n.PeerMemory.Core:
 				return tristate.True
 			default:

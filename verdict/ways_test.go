@@ -265,7 +265,7 @@ func TestScanPeerDirect(t *testing.T) {
 // pair is the client of a pair of families.
 func pair(st kmod.State, gpu, nic string) verdict.Client {
 	table := present([]string{gpu}, []string{nic})
-	return verdict.Pair{Node: &verdict.Node{Kmod: st}, GPU: table.GPUs[0], NIC: table.NICs[0]}.Client()
+	return verdict.ClientOf(&st, table.GPUs[0], table.NICs[0], family.Known())
 }
 
 // level is the level of a stack where no client proves anything.
@@ -282,14 +282,14 @@ func scan(t *testing.T, files map[string]string, families ...string) kmod.State 
 	table, functions := family.Known(), pci.Inventory{}
 	for _, g := range table.GPUs {
 		if slices.Contains(families, g.Name) {
-			functions.Functions = append(functions.Functions, pci.Function{GPU: g, Eligible: true, DriverKnown: true})
+			functions.Functions = append(functions.Functions, pci.Function{GPU: g, Eligible: pci.Counts, DriverKnown: true})
 		}
 	}
 	for _, n := range slices.Concat(table.NICs, table.Others) {
 		for _, bus := range [...]uint8{0x10, 0x20} {
 			if slices.Contains(families, n.Name) {
 				functions.Functions = append(functions.Functions, pci.Function{
-					Address: pci.Address{Bus: bus, Device: 0x1b}, NIC: n, Eligible: true, Driver: n.Drivers[0], DriverKnown: true,
+					Address: pci.Address{Bus: bus, Device: 0x1b}, NIC: n, Eligible: pci.Counts, Driver: n.Drivers[0], DriverKnown: true,
 				})
 			}
 		}

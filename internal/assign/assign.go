@@ -231,7 +231,7 @@ func (m *Machine) near(gpu int, allowed func(*NIC) bool) []*NIC {
 	}
 	var near []*NIC
 	fastest := 0.0
-	for _, nic := range m.NearOf(gpu, func(i int) bool { return at[i] != nil }) {
+	for _, nic := range m.NearAmong(gpu, func(i int) bool { return at[i] != nil }).NICs {
 		near, fastest = append(near, at[nic]), max(fastest, at[nic].RateGbps)
 	}
 	return slices.DeleteFunc(near, func(nic *NIC) bool { return nic.RateGbps < fastest })
@@ -283,7 +283,7 @@ func (m *Assignment) within(c Choice, limit topology.Level) tristate.State {
 		return tristate.True
 	case m.Incomplete:
 		return tristate.Unknown
-	case limit != topology.Unknown && c.GPU.Level > limit: // of its nearest NIC, usable or not
+	case limit != topology.Unknown && c.GPU.Near(topology.Usable).Level > limit: // whether that NIC has a port or not
 		return tristate.False
 	case slices.ContainsFunc(m.NICs, unknown), len(m.Unknown) > 0:
 		return tristate.Unknown

@@ -72,16 +72,14 @@ func (m *Assignment) belowEmulated(c Choice) bool {
 	})
 }
 
-// nearerUnusable is the pair of a GPU and the nearest eligible NIC that is nearer than the one
-// chosen; nil for none.
+// nearerUnusable is the pair of a GPU and the first of its nearest NICs, if these are nearer than
+// the one chosen; nil for none.
 func (m *Assignment) nearerUnusable(c Choice) *topology.Pair {
-	var nearest *topology.Pair
-	for _, p := range m.PairsOf(c.Index) {
-		if n := &m.Matrix.NICs[p.NIC]; n.Eligible && n.Role == "" && p.Level.Rank() < c.Level.Rank() && (nearest == nil || p.Level < nearest.Level) {
-			nearest = &p
-		}
+	near := m.NearAmong(c.Index, m.ForGPUs)
+	if near.Level.Rank() >= c.Level.Rank() {
+		return nil
 	}
-	return nearest
+	return &m.PairsOf(c.Index)[near.NICs[0]]
 }
 
 func (m *Assignment) isNear(n *NIC) bool {

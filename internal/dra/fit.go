@@ -100,7 +100,7 @@ func (c *claimant) fitness(nic int) fitness {
 		return far
 	}
 	for i := range c.m.GPUs {
-		if c.wanted(&c.m.GPUs[i]) && slices.Contains(c.m.Matrix.Near(i), nic) {
+		if c.wanted(&c.m.GPUs[i]) && slices.Contains(c.m.GPUs[i].Near(topology.Usable).NICs, nic) {
 			return near
 		}
 	}
@@ -114,14 +114,11 @@ func (c *claimant) besidePhysical(f *pci.Function) bool {
 		slices.ContainsFunc(c.m.NICs, func(n *assign.NIC) bool { return n.Address == *f.PhysFn })
 }
 
-// forGPUs reports whether a NIC is eligible and has no role. Where all eligible NICs have one,
-// they count.
+// forGPUs reports whether a NIC is for the traffic of GPUs (topology.Usable).
 func (c *claimant) forGPUs(f *pci.Function) bool {
 	of := func(n topology.NIC) bool { return n.Function == f }
-	with := func(n topology.NIC) bool { return n.Eligible && n.Role == "" }
-	nics := c.m.Matrix.NICs
-	i := slices.IndexFunc(nics, of)
-	return i >= 0 && nics[i].Eligible && (nics[i].Role == "" || !slices.ContainsFunc(nics, with))
+	i := slices.IndexFunc(c.m.Matrix.NICs, of)
+	return i >= 0 && c.m.Matrix.ForGPUs(i)
 }
 
 // only is the condition that keeps NICs that do not fit from a claim by the attribute: all

@@ -45,7 +45,7 @@ func (m *Match) any() bool {
 // Expectations are what is expected. A nil or empty field expects nothing.
 type Expectations struct {
 	GPUs, NICs []Group
-	// Level is the largest that GPU.Level may be for any GPU.
+	// Level is the largest that any GPU may have with its nearest NICs (topology.Usable).
 	Level topology.Level
 	// NearestRate is the rate in Gbit/s of an active port of each GPU's nearest NICs.
 	NearestRate *Range

@@ -30,7 +30,7 @@ func (f *facts) unidentified() int {
 	}
 	n := 0
 	for i := range f.PCI.Functions {
-		if f.PCI.Functions[i].Unidentified {
+		if f.PCI.Functions[i].Unidentified() {
 			n++
 		}
 	}

@@ -95,7 +95,7 @@ func (t *tally) found(none string) string {
 
 func (f *facts) level(limit topology.Level) Check {
 	c := Check{
-		Name: "level", State: tristate.Unknown, Expected: "a NIC at " + limit.String() + " for every GPU",
+		Name: "level", State: f.Matrix.Within(limit), Expected: "a NIC at " + limit.String() + " for every GPU",
 		Fix:     []string{"compare gdr-features topo with a healthy machine: a NIC is missing, or in another slot"},
 		Sources: []string{pci.Devices, pci.AnyFile(pci.NUMAFile)},
 	}
@@ -103,14 +103,12 @@ func (f *facts) level(limit topology.Level) Check {
 		c.Expected = "a NIC at " + limit.String() + " or nearer for every GPU"
 	}
 	for _, gpu := range f.Matrix.GPUs {
-		if gpu.Eligible && gpu.Level > limit && f.counted() { // otherwise an unidentified function may be a nearer NIC
-			c.State, c.Found = tristate.False, fmt.Sprintf("%v for %v", gpu.Level, gpu.Address)
+		if near := gpu.Near(topology.Usable); gpu.Eligible && near.Level > limit && c.State == tristate.False {
+			c.Found = fmt.Sprintf("%v for %v", near.Level, gpu.Address)
 			return c
 		}
 	}
 	switch {
-	case f.Matrix.Level != topology.Unknown:
-		c.State = tristate.True
 	case f.counted() && f.Matrix.EligibleGPUs == 0:
 		c.State, c.Found = tristate.False, "no GPU"
 	case f.counted() && f.Matrix.EligibleNICs == 0:

@@ -106,18 +106,18 @@ func (r Range) rated(gbps float64) tristate.State {
 func (f *facts) nearestRate(want Range) Check {
 	t := f.tally()
 	var nearest []*pci.Function
-	for i, gpu := range f.Matrix.GPUs {
-		near := f.Matrix.NearFunctions(i) // as gdr.rate counts them: virtual functions too
-		nearest = append(nearest, slices.DeleteFunc(slices.Clone(near), func(fn *pci.Function) bool { return f.PCI.Physical(fn) != nil })...)
+	for _, gpu := range f.Matrix.GPUs {
+		near := gpu.Near(topology.Usable) // those that the level is judged by
+		nearest = append(nearest, slices.DeleteFunc(slices.Clone(near.Functions), func(fn *pci.Function) bool { return f.PCI.Physical(fn) != nil })...)
 		switch {
 		case !gpu.Eligible:
 			continue
-		case gpu.Level == topology.Unknown:
+		case near.Level == topology.Unknown:
 			t.unknown++
 			continue
 		}
 		best, fastest := "no active port", 0.0
-		ports, all := f.RDMA.PortsOf(near, true) // a subfunction's too
+		ports, all := f.RDMA.PortsOf(near.Functions, true) // a subfunction's too
 		state := tristate.False
 		if !all || !f.counted() { // an unidentified function may be one of the nearest
 			state = tristate.Unknown

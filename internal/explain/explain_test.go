@@ -10,7 +10,6 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/explain"
 	"gdr-features/internal/report"
-	"gdr-features/source/pci"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 	"gdr-features/topology"
@@ -214,8 +213,7 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// TestNearest: what is listed for a GPU is at its nearest level, and all of it, unless all NICs
-// there have a role.
+// TestNearest: what is listed for a GPU are its nearest NICs of those for GPUs, at their level.
 func TestNearest(t *testing.T) {
 	everyMachine(t, testsize.Share(machine.All(t, machinesDir)), ready, func(t *testing.T, r *report.Report) {
 		list := explain.NearestNICs(&r.Node)
@@ -224,11 +222,8 @@ func TestNearest(t *testing.T) {
 		}
 		for _, n := range list {
 			gpu := r.Matrix.GPUs[n.GPU]
-			nearest := slices.DeleteFunc(slices.Clone(gpu.Nearest), func(f *pci.Function) bool {
-				return slices.ContainsFunc(r.Matrix.NICs, func(nic topology.NIC) bool { return nic.Function == f && nic.Role != "" })
-			})
-			if (n.Level == gpu.Level) != (len(nearest) > 0 || len(gpu.Nearest) == 0) || len(n.NICs) < len(nearest) {
-				t.Errorf("GPU%d: %v %v, the matrix has %v %v", n.GPU, n.Level, n.NICs, gpu.Level, gpu.Nearest)
+			if near := gpu.Near(topology.Usable); n.Level != near.Level || !slices.Equal(n.NICs, near.NICs) {
+				t.Errorf("GPU%d: %v %v, the matrix has %v %v", n.GPU, n.Level, n.NICs, near.Level, near.NICs)
 			}
 			for _, i := range n.NICs {
 				if p := r.Matrix.PairsOf(n.GPU)[i]; p.Level != n.Level {

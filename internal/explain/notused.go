@@ -91,7 +91,7 @@ func nearer(r *verdict.Node, pair topology.Pair) []string {
 		return nil
 	}
 	var names []string
-	for _, n := range r.Matrix.Near(pair.GPU) {
+	for _, n := range r.Matrix.GPUs[pair.GPU].Near(topology.Usable).NICs {
 		near := r.Matrix.PairsOf(pair.GPU)[n]
 		if device := r.Matrix.NICs[n].RDMA; device == nil || !slices.ContainsFunc(device.Ports, rdma.Port.Active) {
 			continue // not now

@@ -8,6 +8,7 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
+	"gdr-features/topology"
 	"gdr-features/tristate"
 )
 
@@ -32,7 +33,7 @@ func TestNearNICFirst(t *testing.T) {
 					wider++
 				}
 			}
-			for _, n := range r.Matrix.Near(g) {
+			for _, n := range r.Matrix.GPUs[g].Near(topology.Usable).NICs {
 				if note := explain.FarNIC(&r.Node, gpu, explain.NICName(&r.Matrix.NICs[n])); note != "" {
 					t.Errorf("%s: a near NIC is far: %s", gpu, note)
 				}

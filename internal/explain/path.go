@@ -207,7 +207,7 @@ var Files = [...]struct {
 
 // Nearest are the NICs nearest to a GPU.
 type Nearest struct {
-	// NICs are those of topology.Matrix.Near.
+	// NICs are those of topology.Usable.
 	NICs []int
 	// Path is the one to the first of them; without any, only its GPU is set.
 	Path
@@ -218,7 +218,7 @@ func NearestNICs(r *verdict.Node) []Nearest {
 	list := make([]Nearest, len(r.Matrix.GPUs))
 	for gpu := range list {
 		near := &list[gpu]
-		near.GPU, near.NICs = gpu, r.Matrix.Near(gpu)
+		near.GPU, near.NICs = gpu, r.Matrix.GPUs[gpu].Near(topology.Usable).NICs
 		if len(near.NICs) > 0 {
 			near.Path = PathOf(r, gpu, near.NICs[0])
 		}

@@ -1,11 +1,11 @@
 package features
 
 import (
-	"fmt"
 	"strconv"
 
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
+	"gdr-features/internal/show"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
@@ -47,18 +47,16 @@ func (a attrs) address(key string, to *pci.Address) {
 	}
 }
 
-func hex4(n uint16) string { return fmt.Sprintf("%04x", n) }
-
 // ofFunction returns the attributes that every PCI function has: address, device,
 // name, numaNode and pcieRoot; and family, those of GPUs and NICs; and vendor, those of NICs that are in no table.
 func ofFunction(f *pci.Function) attrs {
 	a := attrs{"address": f.Address.String()}
 	if identified(f) {
-		a["device"] = hex4(f.Device)
+		a["device"] = show.Hex(f.Device)
 	}
 	a.text("family", f.Family())
 	if f.Other == family.Unlisted() { // no family tells its vendor
-		a["vendor"] = hex4(f.Vendor)
+		a["vendor"] = show.Hex(f.Vendor)
 	}
 	a.text("name", f.Name())
 	a.number("numaNode", f.NUMA)

@@ -57,7 +57,7 @@ func TestUnknown(t *testing.T) {
 		},
 		{
 			"NIC that may be a virtual function",
-			function(classified(pci.Function{Vendor: 0x15b3, Device: 0xfffe, Class: 0x020700, Unidentified: true, NUMA: pci.None, IOMMUGroup: pci.None})),
+			function(classified(pci.Function{Vendor: 0x15b3, Device: 0xfffe, Class: 0x020700, Eligible: pci.IDsUnread, NUMA: pci.None, IOMMUGroup: pci.None})),
 			attrs{"address": "0000:00:00.0", "vendor": "15b3", "device": "fffe", "class": "020700", "family": "mlx5"},
 		},
 		{

@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
+	"gdr-features/internal/show"
 	"gdr-features/source/pci"
 )
 
@@ -35,7 +36,7 @@ func PCI(functions []pci.Function, names map[pci.Address]string) *v1alpha1.Featu
 func function(f *pci.Function) attrs {
 	a := ofFunction(f)
 	if identified(f) {
-		a["vendor"] = hex4(f.Vendor)
+		a["vendor"] = show.Hex(f.Vendor)
 		a["class"] = fmt.Sprintf("%06x", f.Class)
 	}
 	if f.DriverKnown {
@@ -56,10 +57,10 @@ func function(f *pci.Function) attrs {
 		a.amount("maxLinkWidth", float64(l.MaxWidth))
 	}
 	if f.ACS != nil && f.ACS.Present {
-		a["acs"] = hex4(f.ACS.Control)
+		a["acs"] = show.Hex(f.ACS.Control)
 	}
-	if (f.GPU != nil || f.NIC != nil) && !f.Unidentified {
-		a["eligible"] = strconv.FormatBool(f.Eligible)
+	if (f.GPU != nil || f.NIC != nil) && !f.Unidentified() {
+		a["eligible"] = strconv.FormatBool(f.Eligible == pci.Counts)
 	}
 	return a
 }

@@ -44,20 +44,14 @@ func codes(r *report.Report) (all []string) {
 // It depends on hardware alone.
 func rails(r *report.Report) []int {
 	m := &r.Matrix
-	numbered := make([]int, len(m.NICs))
-	number := func(others bool) (count int) {
-		for i := range m.NICs {
-			n := &m.NICs[i]
-			numbered[i] = -1
-			if n.Eligible && (n.Role == "" || others) && r.PCI.Physical(n.Function) == nil && (n.RDMA == nil || !n.RDMA.Auxiliary) {
-				numbered[i] = count
-				count++
-			}
+	numbered, count := make([]int, len(m.NICs)), 0
+	for i := range m.NICs {
+		n := &m.NICs[i]
+		numbered[i] = -1
+		if m.ForGPUs(i) && r.PCI.Physical(n.Function) == nil && (n.RDMA == nil || !n.RDMA.Auxiliary) {
+			numbered[i] = count
+			count++
 		}
-		return count
-	}
-	if number(false) == 0 {
-		number(true)
 	}
 	return numbered
 }

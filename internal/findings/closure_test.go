@@ -14,6 +14,7 @@ import (
 	"gdr-features/source/pci"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
+	"gdr-features/topology"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
@@ -153,7 +154,9 @@ var deadStates = []struct {
 	{"R595, a NIC without IOMMU group and GPU memory by PCIe alone", "NVIDIA/aicr#2459", func(r *report.Report) bool {
 		return strings.HasPrefix(r.Kmod.Drivers["nvidia"].Version, "595.9") && r.Verdict.Peermem != tristate.True && r.Verdict.NIC != nil && r.Verdict.NIC.Name == "efa" &&
 			anyGPU(r, func(i int) bool {
-				return r.Matrix.GPUs[i].Coherent() && len(r.Matrix.GPUs[i].Nearest) > 0 && r.Matrix.GPUs[i].Nearest[0].IOMMUGroup < 0 && r.Matrix.GPUs[i].CommonBridges(r.Matrix.GPUs[i].Nearest[0]) == 0
+				gpu := r.Matrix.GPUs[i]
+				near := gpu.Near(topology.Hardware).Functions
+				return gpu.Coherent() && len(near) > 0 && near[0].IOMMUGroup < 0 && gpu.CommonBridges(near[0]) == 0
 			})
 	}},
 }

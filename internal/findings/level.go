@@ -30,19 +30,19 @@ var level = check{
 
 func judgeLevel(f *judged) finding.Said {
 	virtual := f.Matrix.Origin == topology.Virtual
-	switch level := f.Matrix.Level; {
+	switch level := f.Matrix.Usable.Level; {
 	case level == topology.Unknown:
 		return unknownLevel(f, virtual)
 	case level == topology.PIX:
 		return finding.OK("every GPU has a NIC at PIX")
 	case level == topology.PXB:
 		return finding.OK("every GPU has a NIC at PXB or nearer")
-	case f.Matrix.NCCLDefault == tristate.True:
+	case f.Matrix.Usable.NCCLDefault == tristate.True:
 		return finding.OK("in the PCI tree a GPU's nearest NIC is at %v; %s %s", level, f.GPU.Help.Library,
 			f.GPU.Help.Beyond)
 	}
 	far := farGPUs(f)
-	nearest := fmt.Sprintf("the nearest NIC of a GPU is at %v: %s", f.Matrix.Level, far)
+	nearest := fmt.Sprintf("the nearest NIC of a GPU is at %v: %s", f.Matrix.Usable.Level, far)
 	switch {
 	case !far.Any():
 		return finding.Said{}
@@ -96,13 +96,14 @@ func address(fn *pci.Function) string { return fn.Address.String() }
 // farGPUs lists the GPUs whose nearest NIC is beyond PXB, with it, as explain takes them.
 func farGPUs(f *judged) (far finding.Subjects) {
 	for i, gpu := range f.Matrix.GPUs {
-		if !gpu.Eligible || gpu.Level <= topology.PXB {
+		near := gpu.Near(topology.Usable)
+		if !gpu.Eligible || near.Level <= topology.PXB {
 			continue
 		}
-		nearest := gpu.Nearest[0]
+		nearest := near.Functions[0]
 		pair := fmt.Sprintf("GPU%d %s", i, nicOf(f, nearest))
-		if gpu.Level != f.Matrix.Level {
-			pair += " at " + gpu.Level.String()
+		if near.Level != f.Matrix.Usable.Level {
+			pair += " at " + near.Level.String()
 		}
 		far.Add(pair, sawPlace(gpu.Function), sawPlace(nearest))
 	}
@@ -128,7 +129,7 @@ var ncclDefault = check{
 func judgeNCCLDefault(f *judged) finding.Said {
 	library := f.GPU.Help.Library
 	refused := refusedFile(f)
-	switch isDefault := f.Matrix.NCCLDefault; {
+	switch isDefault := f.Matrix.Usable.NCCLDefault; {
 	case refused.Any():
 		return finding.Warn("TopologyFileRefused", "%s refuses the topology file and does not start: %s", library,
 			refused).
@@ -168,8 +169,8 @@ func sawFar(f *judged) []string {
 			continue
 		}
 		all = append(all, sawPlace(gpu.Function))
-		if len(gpu.Nearest) > 0 {
-			all = append(all, sawPlace(gpu.Nearest[0]))
+		if near := gpu.Near(topology.Usable).Functions; len(near) > 0 {
+			all = append(all, sawPlace(near[0]))
 		}
 	}
 	return all
@@ -198,12 +199,12 @@ func sharedNearNIC(f *judged) (shared finding.Subjects) {
 	}
 	served := map[*pci.Function][]string{} // the GPUs of a NIC that alone is nearest
 	nearest := map[*pci.Function]bool{}
-	for i, gpu := range f.Matrix.GPUs {
-		near := f.Matrix.NearFunctions(i)
+	for _, gpu := range f.Matrix.GPUs {
+		near := gpu.Near(topology.Usable).Functions
 		for _, nic := range near {
 			nearest[nic] = true
 		}
-		if gpu.Eligible && len(near) == 1 && gpu.Level <= topology.PXB {
+		if gpu.Eligible && len(near) == 1 && gpu.Near(topology.Usable).Level <= topology.PXB {
 			served[near[0]] = append(served[near[0]], gpu.Address.String())
 		}
 	}

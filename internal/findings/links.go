@@ -7,6 +7,7 @@ import (
 	"gdr-features/internal/finding"
 	"gdr-features/internal/show"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
 	"gdr-features/tristate"
 )
 
@@ -112,11 +113,11 @@ func (f *judged) bridgeLinks(cards []cardLink) []bridgeLink {
 		done[l.card.Address] = true
 	}
 	var all []bridgeLink
-	for i, gpu := range f.Matrix.GPUs {
+	for _, gpu := range f.Matrix.GPUs {
 		if !gpu.Eligible {
 			continue
 		}
-		for _, fn := range append([]*pci.Function{gpu.Function}, f.Matrix.NearFunctions(i)...) {
+		for _, fn := range append([]*pci.Function{gpu.Function}, gpu.Near(topology.Usable).Functions...) {
 			for _, lower := range f.uplinks(fn) {
 				if done[lower.Address] {
 					continue

@@ -7,6 +7,7 @@ import (
 	"gdr-features/internal/finding"
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
+	"gdr-features/topology"
 )
 
 // nodeNetwork: the node's own network is on a NIC that GPUs use, or whose driver is reloaded
@@ -64,8 +65,8 @@ func (f *judged) defaultRoutes(near bool) (nics finding.Subjects) {
 
 // isNear reports whether a NIC is near some eligible GPU.
 func (f *judged) isNear(nic *pci.Function) bool {
-	for i := range f.Matrix.GPUs {
-		if f.Matrix.GPUs[i].Eligible && slices.ContainsFunc(f.Matrix.Near(i), func(n int) bool { return f.Matrix.NICs[n].Function == nic }) {
+	for _, gpu := range f.Matrix.GPUs {
+		if gpu.Eligible && slices.Contains(gpu.Near(topology.Usable).Functions, nic) {
 			return true
 		}
 	}

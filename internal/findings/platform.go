@@ -321,10 +321,11 @@ func writeOnly(f *judged) (gpus finding.Subjects) {
 		return gpus
 	}
 	for _, gpu := range f.Matrix.GPUs {
-		if !gpu.Eligible || gpu.RootBus == "" || len(gpu.Nearest) == 0 {
+		near := gpu.Near(topology.Usable).Functions
+		if !gpu.Eligible || gpu.RootBus == "" || len(near) == 0 {
 			continue
 		}
-		nearest := gpu.Nearest[0]
+		nearest := near[0]
 		if nearest.RootBus == "" || gpu.CommonBridges(nearest) > 0 {
 			continue
 		}

@@ -223,28 +223,25 @@ func nearNICUp(f *judged) string {
 	return strings.Join(finding.Unique(all), "; ")
 }
 
-// nearestOf returns a GPU's nearest pair, and the nearest one whose NIC has an active
-// port; nil where a level or a port is not known.
+// nearestOf returns a GPU's pair with the first of its nearest NICs, and the same of those that have
+// an active port; nil where a level or a port is not known.
 func (f *judged) nearestOf(gpu int) (near, left *topology.Pair) {
-	pairs := f.Matrix.PairsOf(gpu)
-	for i := range pairs {
-		p := &pairs[i]
-		n := &f.Matrix.NICs[p.NIC]
-		if !n.Eligible {
-			continue
+	m := &f.Matrix
+	first := func(n topology.Nearest) *topology.Pair {
+		if len(n.NICs) == 0 {
+			return nil
 		}
-		active := verdict.HasActivePort(n)
-		if p.Level == topology.Unknown || active == tristate.Unknown {
+		return &m.PairsOf(gpu)[n.NICs[0]]
+	}
+	active := map[int]bool{}
+	for nic, p := range m.PairsOf(gpu) {
+		up := verdict.HasActivePort(&m.NICs[nic])
+		if m.NICs[nic].Eligible && (p.Level == topology.Unknown || up == tristate.Unknown) {
 			return nil, nil
 		}
-		if near == nil || p.Level < near.Level {
-			near = p
-		}
-		if active == tristate.True && (left == nil || p.Level < left.Level) {
-			left = p
-		}
+		active[nic] = m.NICs[nic].Eligible && up == tristate.True
 	}
-	return near, left
+	return first(m.GPUs[gpu].Near(topology.Usable)), first(m.NearAmong(gpu, func(nic int) bool { return active[nic] }))
 }
 
 func nicName(n *topology.NIC) string { return cmp.Or(n.Name(), n.Address()) }

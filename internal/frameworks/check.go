@@ -56,13 +56,18 @@ type Finding struct {
 	// Part: the only fault is that NICs near a GPU are left out.
 	Part bool
 	// Harmless: it is wrong, and yet each GPU uses the NIC that it should, because entries name
-	// nothing here; or UCX is told to use TCP, or the NIC of one GPU of several, either of
-	// which may be meant.
+	// nothing here.
 	Harmless bool
+	// MayBeMeant: it is wrong for some GPU, and may be meant so: UCX is told to use TCP, or the
+	// list is that of one GPU of several.
+	MayBeMeant bool
 	// Aside: the variable is not about GPU memory here, so that it is no mistake, whatever it
 	// says. Problems say why.
 	Aside bool
 }
+
+// Mild reports whether a variable that is wrong is no more than a warning.
+func (f *Finding) Mild() bool { return f.Harmless || f.MayBeMeant || f.Part }
 
 // Text is the name, what is wrong, and what would be right.
 func (f *Finding) Text() string {
@@ -238,7 +243,7 @@ func (j *judge) listOfProcess(f *Finding, listed []*assign.NIC) {
 	before := len(f.Problems)
 	j.list(f, func(nic *assign.NIC) bool { return slices.Contains(listed, nic) })
 	if before == 0 && f.State == tristate.False {
-		f.Harmless = j.ofOneProcess(listed)
+		f.MayBeMeant = j.ofOneProcess(listed)
 	}
 }
 

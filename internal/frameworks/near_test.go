@@ -338,7 +338,7 @@ func TestOfOneProcess(t *testing.T) {
 		"MOONCAKE_DEVICE=mlx5_1,mlx5_3":               false,
 		"UCCL_P2P_RDMA_DEV=mlx5_1,mlx5_2,mlx5_3,nope": false,
 	} {
-		if f := judged(t, m, []byte(given))[0]; f.Harmless != want || f.State != tristate.False {
+		if f := judged(t, m, []byte(given))[0]; f.MayBeMeant != want || f.State != tristate.False {
 			t.Errorf("%s: %+v", given, *f)
 		}
 	}

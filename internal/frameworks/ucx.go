@@ -37,7 +37,7 @@ func judgeUCX(j *judge, f *Finding) {
 	}
 	if !exclude && j.onlyNetworks(list) {
 		f.wrong("these are network devices, so that UCX uses TCP; %s", ucxAside)
-		f.Harmless = true
+		f.MayBeMeant = true
 		return
 	}
 	var listed []*assign.NIC
@@ -53,7 +53,7 @@ func judgeUCX(j *judge, f *Finding) {
 	before := len(f.Problems)
 	j.list(f, func(nic *assign.NIC) bool { return slices.Contains(listed, nic) != exclude })
 	if before == 0 && !exclude && f.State == tristate.False {
-		f.Harmless = j.ofOneProcess(listed)
+		f.MayBeMeant = j.ofOneProcess(listed)
 	}
 }
 

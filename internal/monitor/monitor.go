@@ -174,7 +174,7 @@ var metrics = [...]metric{
 		}
 	}},
 	{"gdr_level", "The level that every GPU reaches with its nearest NIC; always 1.", []string{"level"}, func(r *report.Report, add adder) {
-		if level := r.Matrix.Level.String(); level != "" {
+		if level := r.Matrix.Hardware.Level.String(); level != "" {
 			add(1, level)
 		}
 	}},

@@ -70,10 +70,10 @@ var rows = [...]row{
 	}},
 	{name: "gdr.gpu.", kind: hardware, families: (*facts).gpuFamilies},
 	{name: "gdr.nic.", kind: hardware, families: (*facts).nicFamilies},
-	{name: label.Level, kind: hardware, value: func(f *facts) (string, bool) { return f.level(f.Matrix.Level) }},
+	{name: label.Level, kind: hardware, value: func(f *facts) (string, bool) { return f.level(f.Matrix.Hardware.Level) }},
 	{name: label.BestLevel, kind: hardware, value: func(f *facts) (string, bool) { return f.level(f.Matrix.Best) }},
 	{name: label.NCCLDefault, kind: hardware, value: func(f *facts) (string, bool) {
-		text, unknown := answer(f.Matrix.NCCLDefault)
+		text, unknown := answer(f.Matrix.Hardware.NCCLDefault)
 		return text, unknown && f.mayHavePairs()
 	}},
 	{name: label.GPUs, kind: hardware, value: func(f *facts) (string, bool) { return f.count(f.Matrix.EligibleGPUs) }},

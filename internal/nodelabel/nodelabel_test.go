@@ -31,16 +31,16 @@ func TestLabels(t *testing.T) {
 	unreadable.Undecided.ConnectX, unreadable.Undecided.Rate, unreadable.Undecided.Link, unreadable.Undecided.IOMMU, unreadable.Undecided.ACS = true, true, true, true, true
 	noMOFED := kmod.State{}
 	noMOFED.MOFED.Origin = kmod.OriginNotLoaded
-	inventory := pci.Inventory{Functions: []pci.Function{{NIC: families.NICs[0], Eligible: true, RootBus: "pci0000:80", Top: "pci0000:80"}}}
+	inventory := pci.Inventory{Functions: []pci.Function{{NIC: families.NICs[0], Eligible: pci.Counts, RootBus: "pci0000:80", Top: "pci0000:80"}}}
 	everything := topology.Matrix{
-		GPUs: []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: true, RootBus: "pci0000:00", Top: "pci0000:00"}, Eligible: true}},
+		GPUs: []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: pci.Counts, RootBus: "pci0000:00", Top: "pci0000:00"}, Eligible: true}},
 		NICs: []topology.NIC{
-			{Function: &pci.Function{NIC: families.NICs[0], Eligible: true}},
+			{Function: &pci.Function{NIC: families.NICs[0], Eligible: pci.Counts}},
 			{Function: &pci.Function{NIC: families.NICs[1]}},
 			{},
 		},
-		Complete: true, EligibleGPUs: 8, EligibleNICs: 10, Level: topology.NODE, Best: topology.PIX,
-		NCCLDefault: tristate.False, Origin: topology.Physical, DataDirect: true,
+		Complete: true, EligibleGPUs: 8, EligibleNICs: 10, Best: topology.PIX,
+		Hardware: topology.Reach{Level: topology.NODE, NCCLDefault: tristate.False}, Origin: topology.Physical, DataDirect: true,
 	}
 	allTrue := verdict.Verdict{
 		Capable: tristate.True, ConnectX: tristate.False, Ready: tristate.False, Reason: verdict.NoActivePort, Peermem: tristate.True, DMABuf: tristate.False,
@@ -56,7 +56,7 @@ func TestLabels(t *testing.T) {
 		want     label.Set
 		unknown  []string
 	}{
-		{"no GPU", verdict.Node{PCIRead: true, Matrix: topology.Matrix{Complete: true, Level: topology.PIX}, Verdict: allTrue, Kmod: software}, nil, label.Set{}, nil},
+		{"no GPU", verdict.Node{PCIRead: true, Matrix: topology.Matrix{Complete: true, Hardware: topology.Reach{Level: topology.PIX}}, Verdict: allTrue, Kmod: software}, nil, label.Set{}, nil},
 		{
 			"a GPU of AMD",
 			verdict.Node{PCIRead: true, Matrix: topology.Matrix{Complete: true, GPUs: instinct}, Verdict: verdict.Verdict{Capable: tristate.True, Ready: tristate.True, Peermem: tristate.True, DMABuf: tristate.True}, Kmod: software},

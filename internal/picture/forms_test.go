@@ -302,7 +302,7 @@ func checkNear(t *testing.T, r *report.Report) {
 	m := newModel(r)
 	for i, g := range m.GPUs {
 		withRole := !slices.ContainsFunc(r.Matrix.NICs, func(nic topology.NIC) bool { return nic.Eligible && nic.Role == "" })
-		best := r.Matrix.GPUs[i].Level
+		best := r.Matrix.GPUs[i].Near(topology.Usable).Level
 		if best != topology.Unknown && !withRole {
 			best = topology.Unknown
 			for j, p := range r.Matrix.PairsOf(i) {

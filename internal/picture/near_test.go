@@ -13,6 +13,7 @@ import (
 	"gdr-features/internal/view"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
+	"gdr-features/topology"
 )
 
 // virtualFunctions is a GPU far from a NIC with virtual functions, and one without a known
@@ -50,7 +51,7 @@ func TestNearIsTheSameEverywhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			for gpu := range r.Matrix.GPUs {
-				want := names(r, r.Matrix.Near(gpu))
+				want := names(r, r.Matrix.GPUs[gpu].Near(topology.Usable).NICs)
 				if explained := names(r, nearest[gpu].NICs); explained != want {
 					t.Errorf("%s, %s: GPU%d: explain has %q, the matrix %q", m.Name, s.Name, gpu, explained, want)
 				}
@@ -66,7 +67,7 @@ func TestNearIsTheSameEverywhere(t *testing.T) {
 				if got := nearForSlurm(slurm.String(), gpu); got != want {
 					t.Errorf("%s, %s: GPU%d: for Slurm %q, the matrix has %q", m.Name, s.Name, gpu, got, want)
 				}
-				if slices.ContainsFunc(r.Matrix.Near(gpu), func(n int) bool { return r.PCI.Physical(r.Matrix.NICs[n].Function) != nil }) {
+				if slices.ContainsFunc(r.Matrix.GPUs[gpu].Near(topology.Usable).NICs, func(n int) bool { return r.PCI.Physical(r.Matrix.NICs[n].Function) != nil }) {
 					virtual++
 				}
 			}

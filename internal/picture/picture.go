@@ -234,12 +234,11 @@ func (d *device) identify(f *pci.Function) {
 
 // connect joins a GPU with the NICs near it.
 func (m *model) connect(g *device, matrix *topology.Matrix) {
-	g.Level, g.Rated = matrix.GPUs[g.index].Level, len(m.NICs) > 0
-	near := matrix.Near(g.index)
+	near := matrix.GPUs[g.index].Near(topology.Usable)
+	g.Level, g.Rated = near.Level, len(m.NICs) > 0
 	for _, n := range m.NICs {
-		if slices.Contains(near, n.index) {
+		if slices.Contains(near.NICs, n.index) {
 			g.Near, n.Near = append(g.Near, n), append(n.Near, g)
-			g.Level = matrix.PairsOf(g.index)[n.index].Level // one with a role may be nearer
 			n.Level, n.Rated = nearer(n.Level, g.Level), true
 		}
 	}

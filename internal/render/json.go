@@ -33,7 +33,7 @@ func function(f *pci.Function) functionJSON {
 	if f == nil {
 		return functionJSON{NUMANode: pci.None}
 	}
-	return functionJSON{f.Family(), hex4(f.Device), f.Name(), max(f.NUMA, pci.None), f.RootBus, f.Driver}
+	return functionJSON{f.Family(), show.Hex(f.Device), f.Name(), max(f.NUMA, pci.None), f.RootBus, f.Driver}
 }
 
 type gpuJSON struct {
@@ -107,7 +107,7 @@ func nic(n *topology.NIC) nicJSON {
 		Address: n.Address(), RDMA: n.Name(), functionJSON: function(n.Function), Eligible: n.Eligible, Role: n.Aside(), Ports: []portJSON{},
 	}
 	if view.InNoTable(n) {
-		out.Vendor, out.Note = hex4(n.Function.Vendor), "in no table: listed and not judged"
+		out.Vendor, out.Note = show.Hex(n.Function.Vendor), "in no table: listed and not judged"
 	}
 	if n.RDMA != nil {
 		for _, p := range n.RDMA.Ports {
@@ -169,7 +169,7 @@ func CheckJSON(w io.Writer, r *report.Report, inPod bool) error {
 	out := checkJSON{
 		Capable: v.Capable, Ready: v.Ready, Reason: string(v.Reason), Peermem: v.Peermem, DMABuf: v.DMABuf,
 		PeerDirect: string(r.PeerDirect()), MOFED: nodelabel.MOFED(r.Kmod.MOFED),
-		Level: r.Matrix.Level, LevelBest: r.Matrix.Best, NCCLDefault: known(r.Matrix.NCCLDefault), Findings: []findingJSON{},
+		Level: r.Matrix.Hardware.Level, LevelBest: r.Matrix.Best, NCCLDefault: known(r.Matrix.Hardware.NCCLDefault), Findings: []findingJSON{},
 		Problems: sanitize.Errors(r.Problems),
 	}
 	if r.Expected != nil {
@@ -282,7 +282,7 @@ func hopsJSON(list []explain.Hop) []hopJSON {
 // function fills in what is known of a PCI function, and the files it is read from.
 func (j *hopJSON) function(f *pci.Function, groupType string) {
 	file := f.Address.File
-	j.Product, j.Device = f.Name(), hex4(f.Vendor)+":"+hex4(f.Device)
+	j.Product, j.Device = f.Name(), show.Hex(f.Vendor)+":"+show.Hex(f.Device)
 	j.Sources["name"], j.Sources["product"] = file(""), file(f.IDFile)
 	if l := f.Link; l != nil {
 		j.Link = &linkJSON{l.Speed, l.Width, l.MaxSpeed, l.MaxWidth}

@@ -88,7 +88,7 @@ func slurmFeatures(r *report.Report) []string {
 		return nil
 	}
 	features := []string{"gdr"}
-	if l := r.Matrix.Level; l != topology.Unknown {
+	if l := r.Matrix.Hardware.Level; l != topology.Unknown {
 		features = append(features, "gdr-"+strings.ToLower(l.String()))
 	}
 	if rate := r.Verdict.Rate; rate != nil && *rate > 0 {
@@ -140,8 +140,8 @@ func slurmGPUs(r *report.Report) gresLines {
 	flags := slurmFlags(r)
 	for i, g := range r.Matrix.GPUs {
 		about := fmt.Sprintf("GPU%d %s %s, NUMA node %s", i, g.Address, view.Product(g.Function), numa(g.NearNUMA))
-		if near := nicNames(r, r.Matrix.Near(i)); near != "" {
-			about += fmt.Sprintf(", %v to %s", g.Level, near)
+		if near := g.Near(topology.Usable); len(near.NICs) > 0 {
+			about += fmt.Sprintf(", %v to %s", near.Level, nicNames(r, near.NICs))
 		}
 		lines.add("gpu", r.Visible.GPUs[g.Address].Node, flags, about, "")
 	}

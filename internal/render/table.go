@@ -20,8 +20,6 @@ import (
 	"gdr-features/topology"
 )
 
-func hex4(n uint16) string { return fmt.Sprintf("%04x", n) }
-
 func write(w io.Writer, parts ...string) error {
 	_, err := io.WriteString(w, strings.Join(parts, ""))
 	return err
@@ -223,7 +221,7 @@ func role(r *report.Report, n *topology.NIC) string {
 		return "NVLink management"
 	case n.Excluded():
 		return "NIC, excluded"
-	case f.Unidentified:
+	case f.Unidentified():
 		return "NIC, not identified"
 	case view.InNoTable(n):
 		return "NIC, in no table"

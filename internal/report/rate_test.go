@@ -52,7 +52,8 @@ func nearestRate(t *testing.T, dir string, gbps int) (r report.Report, state tri
 }
 
 // TestRateIsJudgedAlike: the label gdr.rate and the expectation nearest-rate are about the
-// same ports, in every state of every machine, with subfunctions too.
+// same ports, in every state of every machine, with subfunctions too. A
+// north-south NIC, which the label alone counts, decides on none of these machines.
 func TestRateIsJudgedAlike(t *testing.T) {
 	t.Parallel()
 	known, unknown := 0, 0

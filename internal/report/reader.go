@@ -323,7 +323,7 @@ func (r *Report) problem(errs ...error) { r.Problems = append(r.Problems, errs..
 
 // nothingToSay reports whether a machine without GPU needs no more read.
 func (rd *Reader) nothingToSay(r *Report) bool {
-	mayBeGPU := func(f pci.Function) bool { return f.GPU != nil || f.Unidentified }
+	mayBeGPU := func(f pci.Function) bool { return f.GPU != nil || f.Unidentified() }
 	return rd.options.OnlyWithGPU && r.PCIRead && !slices.ContainsFunc(r.PCI.Functions, mayBeGPU) &&
 		(rd.want == nil || rd.want.MatchesNone(&r.Node))
 }

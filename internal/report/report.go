@@ -3,7 +3,6 @@ package report
 
 import (
 	"context"
-	"slices"
 
 	"gdr-features/host"
 	"gdr-features/internal/expect"
@@ -123,14 +122,8 @@ func (o Options) Expecting(want func() (*expect.File, error)) Options {
 // Within reports whether every GPU has an eligible NIC at this level (topology.Unknown: any) or
 // a nearer one.
 func (r *Report) Within(limit topology.Level) tristate.State {
-	tooFar := slices.ContainsFunc(r.Matrix.GPUs, func(g topology.GPU) bool { return g.Eligible && g.Level > limit })
-	switch {
-	case limit == topology.Unknown:
-		return tristate.True
-	case tooFar:
-		return tristate.False
-	case r.Matrix.Level != topology.Unknown:
+	if limit == topology.Unknown {
 		return tristate.True
 	}
-	return tristate.Unknown
+	return r.Matrix.Within(limit)
 }

@@ -56,3 +56,6 @@ func Escape(text []byte) []byte {
 }
 
 func acts(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
+
+// Hex is a number of 16 bits as PCI ids are written: four hexadecimal digits.
+func Hex(n uint16) string { return fmt.Sprintf("%04x", n) }

@@ -132,12 +132,12 @@ func Summary(r *verdict.Node) string {
 			ways = append(ways, "DMA-BUF")
 		}
 		line := "GPUDirect RDMA: ready by " + strings.Join(ways, " and ")
-		switch r.Matrix.Level {
+		switch r.Matrix.Usable.Level {
 		case topology.Unknown:
 		case topology.PIX:
 			line += ", every GPU has a NIC at PIX"
 		default:
-			line += fmt.Sprintf(", every GPU has a NIC at %v or nearer", r.Matrix.Level)
+			line += fmt.Sprintf(", every GPU has a NIC at %v or nearer", r.Matrix.Usable.Level)
 		}
 		return line
 	case tristate.False:

@@ -23,7 +23,7 @@ func TestSummary(t *testing.T) {
 		{verdict.Verdict{Ready: tristate.False, Capable: tristate.False, Reason: verdict.NoNIC}, topology.Unknown, "GPUDirect RDMA: not possible on this machine (NoNIC)"},
 		{verdict.Verdict{Reason: verdict.Unreadable}, topology.PIX, "GPUDirect RDMA: unknown (Unreadable)"},
 	} {
-		if got := Summary(&verdict.Node{Verdict: tt.verdict, Matrix: topology.Matrix{Level: tt.level}}); got != tt.want {
+		if got := Summary(&verdict.Node{Verdict: tt.verdict, Matrix: topology.Matrix{Usable: topology.Reach{Level: tt.level}}}); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
 		}
 	}

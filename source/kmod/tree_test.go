@@ -36,7 +36,7 @@ func scan(t *testing.T, files map[string]string) State {
 func machine(families ...string) (*pci.Inventory, family.Table) {
 	table, functions := family.Known(), pci.Inventory{}
 	add := func(f pci.Function) {
-		f.Address.Bus, f.Eligible, f.DriverKnown = uint8(len(functions.Functions)+1), true, true
+		f.Address.Bus, f.Eligible, f.DriverKnown = uint8(len(functions.Functions)+1), pci.Counts, true
 		functions.Functions = append(functions.Functions, f)
 	}
 	for _, g := range table.GPUs {

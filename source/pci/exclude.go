@@ -77,7 +77,8 @@ func (inv *Inventory) Exclude(e Exclusion) {
 		}
 		physical := inv.Physical(f)
 		if e.has(f) || physical != nil && e.has(physical) {
-			f.Excluded, f.Eligible = true, false
+			f.Excluded = true
+			f.rule(LeftOut)
 		}
 	}
 }

@@ -8,11 +8,11 @@ import (
 
 func TestExclude(t *testing.T) {
 	nic := func(bus uint8, device, sub uint16) Function {
-		return Function{Address: Address{Bus: bus}, Vendor: 0x15b3, Device: device, SubVendor: 0x15b3, SubDevice: sub, NIC: &family.NIC{}, Eligible: true}
+		return Function{Address: Address{Bus: bus}, Vendor: 0x15b3, Device: device, SubVendor: 0x15b3, SubDevice: sub, NIC: &family.NIC{}, Eligible: Counts}
 	}
 	virtual := nic(3, 0x101e, 0)
 	virtual.PhysFn = &Address{Bus: 2}
-	gpu := Function{Address: Address{Bus: 4}, Vendor: 0x10de, Device: 0x2330, Eligible: true}
+	gpu := Function{Address: Address{Bus: 4}, Vendor: 0x10de, Device: 0x2330, Eligible: Counts}
 	for _, tt := range []struct {
 		list []string
 		want [4]bool
@@ -33,7 +33,7 @@ func TestExclude(t *testing.T) {
 		}
 		inv.Exclude(e)
 		for i, want := range tt.want {
-			if f := inv.Functions[i]; f.Excluded != want || f.Eligible == want {
+			if f := inv.Functions[i]; f.Excluded != want || (f.Eligible == Counts) == want {
 				t.Errorf("%q: %v is excluded: %v, eligible: %v", tt.list, f.Address, f.Excluded, f.Eligible)
 			}
 		}
@@ -49,7 +49,7 @@ func FuzzExclusion(f *testing.F) {
 		if n := len(e.Devices) + len(e.addresses) + len(e.ids); (n == 1) != (err == nil) {
 			t.Errorf("%q: %d entries, %v", entry, n, err)
 		}
-		inv := Inventory{Functions: []Function{{NIC: &family.NIC{}, Eligible: true}}}
+		inv := Inventory{Functions: []Function{{NIC: &family.NIC{}, Eligible: Counts}}}
 		inv.Exclude(e)
 	})
 }

@@ -29,17 +29,13 @@ type Function struct {
 	Vendor, Device, SubVendor, SubDevice uint16
 	Class                                uint32
 	IDFile                               string
-	// Unidentified: some ids could not be read, and the others allow a GPU or a NIC; or it is one
-	// that is not Eligible because it may be a virtual function of another, or NVLinkManagement.
-	Unidentified bool
-
 	// The family that the function is one of: of GPUs, of NICs that count or do not
 	// (family.Table.Others, family.Unlisted), or of NICs whose data-direct function it is. At most
 	// one is set.
 	GPU                      *family.GPU
 	NIC, Other, DataDirectOf *family.NIC
-	// Eligible: a GPU or NIC that can do GPUDirect RDMA as far as its product goes.
-	Eligible bool
+	// Eligible says whether it counts as a GPU or a NIC, and why not.
+	Eligible Eligibility
 
 	// RootBus is the root bus above the function, "pci0000:15"; "" when the
 	// function's path could not be read. From the target of the entry's link.
@@ -104,13 +100,21 @@ func (f *Function) IDs() family.IDs {
 	return family.IDs{Vendor: f.Vendor, Device: f.Device, SubVendor: f.SubVendor, SubDevice: f.SubDevice, Class: f.Class}
 }
 
-// Classify sets GPU, NIC, DataDirectOf, Other and Eligible from the function's ids,
-// NVLinkManagement and Unidentified. Scan has done so.
+// Classify sets GPU, NIC, DataDirectOf, Other and Eligible from the function's ids and
+// NVLinkManagement; what left open whether it is Eligible still does. Scan has done so.
 func (f *Function) Classify(t family.Table) {
 	ids := f.IDs()
 	f.GPU, f.NIC, f.DataDirectOf, f.Other = t.GPU(ids), t.NIC(ids), t.DataDirect(ids), t.Other(ids)
-	f.Eligible = !f.Unidentified && (f.GPU != nil && f.GPU.Eligible(ids, f.Name()) ||
-		f.NIC != nil && f.NIC.Eligible(ids) && !f.NVLinkManagement)
+	switch {
+	case f.GPU == nil && f.NIC == nil:
+		f.rule(Neither)
+	case f.GPU != nil && f.GPU.Eligible(ids, f.Name()), f.NIC != nil && f.NIC.Eligible(ids) && !f.NVLinkManagement:
+		f.rule(Counts)
+	case f.NVLinkManagement:
+		f.rule(NVLinkManager)
+	default:
+		f.rule(OtherProduct)
+	}
 }
 
 // classified reports whether the function is one of a family.
@@ -144,11 +148,11 @@ func (f *Function) Family() string {
 	return ""
 }
 
-// GPUEligible reports whether this is a GPU that is Eligible.
-func (f *Function) GPUEligible() bool { return f.GPU != nil && f.Eligible }
+// GPUEligible reports whether this is a GPU that counts.
+func (f *Function) GPUEligible() bool { return f.GPU != nil && f.Eligible == Counts }
 
-// NICEligible reports whether this is a NIC that is Eligible.
-func (f *Function) NICEligible() bool { return f.NIC != nil && f.Eligible }
+// NICEligible reports whether this is a NIC that counts.
+func (f *Function) NICEligible() bool { return f.NIC != nil && f.Eligible == Counts }
 
 // PassedThrough reports whether the function is bound to a driver that hands it to a
 // virtual machine: one of VFIO's (vfio-pci, mlx5_vfio_pci, nvgrace-gpu-vfio-pci) or, for

@@ -66,7 +66,7 @@ var hypervisorVendors = [...]uint16{0x1b36, 0x15ad, 0x80ee}
 // physical one is not listed (device ids of virtual functions only).
 func (inv *Inventory) Hypervisor() *Function {
 	for f := range inv.All() {
-		alone := f.PhysFn == nil && !f.Unidentified
+		alone := f.PhysFn == nil && !f.Unidentified()
 		if slices.Contains(hypervisorVendors[:], f.Vendor) || f.NIC != nil && f.NIC.Virtual.Has(f.Device) && alone {
 			return f
 		}
@@ -150,7 +150,7 @@ func (s *scanner) vpd(f *Function) *VPD {
 func (s *scanner) managementMarks() {
 	var open []*Function
 	for f := range s.inv.All() {
-		if !f.InfiniBand() || f.KnownNIC().NVLinkManagement == nil || f.PhysFn != nil || f.Unidentified || f.NVLinkManagement {
+		if !f.InfiniBand() || f.KnownNIC().NVLinkManagement == nil || f.PhysFn != nil || f.Unidentified() || f.NVLinkManagement {
 			continue
 		}
 		switch s.marked(f) {
@@ -163,7 +163,7 @@ func (s *scanner) managementMarks() {
 	}
 	for _, f := range open {
 		if f.NIC != nil && !f.NVLinkManagement && s.mayHaveManagers() {
-			f.Unidentified, f.Eligible = true, false
+			f.Eligible = MayManageNVLink
 			s.unread(fmt.Errorf("/%s/%s: no number of lanes: the NIC may manage NVLink switches",
 				f.Address.dir(), MaxLinkWidthFile))
 		}
@@ -176,7 +176,7 @@ func (s *scanner) mayHaveManagers() bool {
 	other := false
 	for g := range s.inv.All() {
 		switch {
-		case g.GPU == nil && g.Unidentified && g.NIC == nil:
+		case g.GPU == nil && g.Unidentified() && g.NIC == nil:
 			return true
 		case g.GPU != nil && g.GPU.ManagersFrom != 0 && g.Device >= g.GPU.ManagersFrom:
 			return true
@@ -192,7 +192,8 @@ func (s *scanner) markSlot(f *Function) {
 		slot := g.Address
 		slot.Function = f.Address.Function
 		if g.KnownNIC() == f.KnownNIC() && slot == f.Address {
-			g.NVLinkManagement, g.Eligible = true, false
+			g.NVLinkManagement = true
+			g.rule(NVLinkManager)
 		}
 	}
 }

@@ -214,7 +214,9 @@ func (s *scanner) ids(f *Function, base string) error {
 	id16 := func(file string) uint16 { return uint16(id(file, 0xffff)) } //nolint:gosec // bounded
 	f.Vendor, f.Device, f.Class = id16(VendorFile), id16("device"), id("class", 0xffffff)
 	if len(errs) > 0 {
-		f.Unidentified = s.table.MayHold(f.IDs())
+		if s.table.MayHold(f.IDs()) {
+			f.Eligible = IDsUnread
+		}
 		f.Vendor, f.Device, f.Class = 0, 0, 0
 		return fmt.Errorf("ids of %v: %w", f.Address, errs[0])
 	}
@@ -311,8 +313,8 @@ func (s *scanner) physFn(f *Function, base, name string, err error) {
 func (s *scanner) knownAsBridges() {
 	for _, bridges := range s.bridges {
 		for _, a := range bridges {
-			if f := s.inv.Find(a); f != nil {
-				f.Unidentified = false
+			if f := s.inv.Find(a); f != nil && f.Unidentified() {
+				f.Eligible = Neither
 			}
 		}
 	}

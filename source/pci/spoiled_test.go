@@ -20,12 +20,12 @@ func TestScanSpoiled(t *testing.T) {
 	// lost leaves nothing of the GPU but its address.
 	lost := func(_ *pci.Inventory, gpu, _ *pci.Function) {
 		*gpu = pci.Function{
-			Address: gpu.Address, IDFile: pci.ModaliasFile, Unidentified: true, NUMA: pci.None, NearNUMA: pci.None, RootNUMA: pci.None, IOMMUGroup: pci.Unread,
+			Address: gpu.Address, IDFile: pci.ModaliasFile, Eligible: pci.IDsUnread, NUMA: pci.None, NearNUMA: pci.None, RootNUMA: pci.None, IOMMUGroup: pci.Unread,
 		}
 	}
 	// alone: it is not known whether the virtual function is one.
 	alone := func(_ *pci.Inventory, _, vf *pci.Function) {
-		vf.PhysFn, vf.Unidentified, vf.Eligible = nil, true, false
+		vf.PhysFn, vf.Eligible = nil, pci.MayBeVirtual
 	}
 	// fromFiles: the ids are not from modalias.
 	fromFiles := func(_ *pci.Inventory, gpu, _ *pci.Function) { gpu.IDFile = pci.VendorFile }

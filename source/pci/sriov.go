@@ -33,7 +33,7 @@ func (s *scanner) virtual() {
 	var whole []*Function
 	for f := range s.inv.All() {
 		switch {
-		case f.Unidentified || f.GPU == nil && f.NIC == nil:
+		case f.Unidentified() || f.GPU == nil && f.NIC == nil:
 		case f.PhysFn == nil:
 			whole = append(whole, f)
 		case s.inv.Find(*f.PhysFn) == nil:
@@ -69,7 +69,7 @@ func (s *scanner) unlinked(whole []*Function) {
 // mayBeVirtual marks a GPU or NIC that does not count as long as it is not known to be a whole one.
 func (s *scanner) mayBeVirtual(f *Function) {
 	if f.GPU != nil || f.NIC != nil {
-		f.Unidentified, f.Eligible = true, false
+		f.Eligible = MayBeVirtual
 	}
 }
 

@@ -90,11 +90,11 @@ pci0000:40
 			inv := scan(t, dir, source.What{})
 			var got []string
 			for f := range inv.All() {
-				if f.Unidentified {
+				if f.Unidentified() {
 					got = append(got, f.Address.String())
 				}
-				if f.Unidentified == f.Eligible && !f.Bridge() {
-					t.Errorf("%v: unidentified %v, eligible %v", f.Address, f.Unidentified, f.Eligible)
+				if f.Unidentified() == (f.Eligible == pci.Counts) && !f.Bridge() {
+					t.Errorf("%v: unidentified %v, eligible %v", f.Address, f.Unidentified(), f.Eligible)
 				}
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -125,8 +125,8 @@ func TestScanUnreadPhysFn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for address, want := range map[string]bool{"0000:18:00.0": false, "0000:19:00.0": true, "0000:19:00.1": true} {
-		if f := find(t, &inv, address); f.Unidentified != want || f.Eligible == want {
-			t.Errorf("%s: unidentified %v, eligible %v; want %v", address, f.Unidentified, f.Eligible, want)
+		if f := find(t, &inv, address); f.Unidentified() != want || (f.Eligible == pci.Counts) == want {
+			t.Errorf("%s: unidentified %v, eligible %v; want %v", address, f.Unidentified(), f.Eligible, want)
 		}
 	}
 	const physfn = "readlink /" + devices

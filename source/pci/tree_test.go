@@ -161,7 +161,7 @@ func TestFindPhysicalAndPlace(t *testing.T) {
 }
 
 func TestUnidentified(t *testing.T) {
-	known, unknown := Function{Vendor: 0x10de}, Function{Unidentified: true}
+	known, unknown := Function{Vendor: 0x10de}, Function{Eligible: IDsUnread}
 	tests := []struct {
 		name string
 		inv  *Inventory
@@ -224,7 +224,7 @@ func TestHypervisor(t *testing.T) {
 		{"virtual function alone", Function{Vendor: 0x15b3, Device: 0x101e, Class: 0x020700}, true},
 		{"virtual function of ConnectX-3 alone", Function{Vendor: 0x15b3, Device: 0x1004, Class: 0x020000}, true},
 		{"virtual function below its physical one", Function{Vendor: 0x15b3, Device: 0x101e, Class: 0x020700, PhysFn: &pf}, false},
-		{"virtual function of which it is not known whether it is alone", Function{Vendor: 0x15b3, Device: 0x101e, Class: 0x020700, Unidentified: true}, false},
+		{"virtual function of which it is not known whether it is alone", Function{Vendor: 0x15b3, Device: 0x101e, Class: 0x020700, Eligible: IDsUnread}, false},
 		{"a virtual function's id that is no NIC", Function{Vendor: 0x15b3, Device: 0x101e, Class: 0x010802}, false},
 		{"ConnectX-7", Function{Vendor: 0x15b3, Device: 0x1021, Class: 0x020700}, false},
 		{"a NIC nobody knows", Function{Vendor: 0x15b3, Device: 0xfffe, Class: 0x020700}, false},

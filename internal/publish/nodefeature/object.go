@@ -95,7 +95,7 @@ func specOf(c publish.Content, old *v1alpha1.NodeFeature) (spec v1alpha1.NodeFea
 func keepUnidentified(now, old map[string]v1alpha1.InstanceFeatureSet, inv *pci.Inventory) {
 	unidentified := map[string]bool{}
 	for _, f := range inv.Functions {
-		if f.Unidentified {
+		if f.Unidentified() {
 			unidentified[f.Address.String()] = true
 		}
 	}

@@ -88,7 +88,7 @@ func (f *judged) variablesThatAre(state tristate.State, mild bool) (variables fi
 		return variables // the ports say why
 	}
 	for _, found := range frameworks.Check(f.frameworkMap(), f.Pod.Environment) {
-		if !found.Aside && found.State == state && (found.Harmless || found.Part) == mild {
+		if !found.Aside && found.State == state && found.Mild() == mild {
 			variables.Add(found.Text(), f.sawVariable(found.Name)...)
 		}
 	}
