@@ -10,6 +10,7 @@ import (
 	"gdr-features/internal/findings"
 	"gdr-features/internal/frameworks"
 	"gdr-features/internal/image"
+	"gdr-features/source/platform"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )
@@ -52,7 +53,7 @@ func (rd *Reader) podFacts(r *Report) *findings.Pod {
 	if o == nil {
 		return nil
 	}
-	p := &findings.Pod{Container: rd.pod.value, Visible: &r.Visible, Image: rd.image.value, ImageUnread: rd.image.err != nil, Elsewhere: o.Elsewhere, For: o.For}
+	p := &findings.Pod{Container: rd.container(), Visible: &r.Visible, Image: rd.image.value, ImageUnread: rd.image.err != nil, Elsewhere: o.Elsewhere, For: o.For}
 	// The GPUs are those of the container. Without any, all count for its other devices.
 	ineligible := func(gpu int) bool { return !r.Matrix.GPUs[gpu].Eligible }
 	gpus := slices.DeleteFunc(r.GPUsHere(), ineligible)
@@ -76,6 +77,24 @@ func (rd *Reader) podFacts(r *Report) *findings.Pod {
 	p.Environment.ReadFiles(o.ReadFile)
 	r.Pod = p
 	return p
+}
+
+// container is what the container lets this process do. The addresses in a snapshot are not
+// those of the machine, so that it is not known which entry a variable with a range of
+// addresses would choose.
+func (rd *Reader) container() platform.Container {
+	c := rd.pod.value
+	ranged := func(chooser string) bool {
+		return frameworks.NewGIDWish(chooser, rd.options.Pod.Variables).Range != nil
+	}
+	if rd.fs.Live() || !slices.ContainsFunc(frameworks.GIDChoosers[:], ranged) {
+		return c
+	}
+	c.Ports = slices.Clone(c.Ports)
+	for i := range c.Ports {
+		c.Ports[i].GIDs, c.Ports[i].Unread = nil, true
+	}
+	return c
 }
 
 // Within reports whether every GPU has an eligible NIC at this level (topology.Unknown: any) or

@@ -140,6 +140,9 @@ func portsOf(fs *host.FS, dir, net string, what source.What) (a answer) {
 			p.RoCE, err = readRoCE(fs, base, net)
 			problem(err)
 		}
+		if what.Everything && p.State == "ACTIVE" {
+			_, _ = readGIDs(fs, base) // for the snapshot alone
+		}
 		a.ports = append(a.ports, p)
 	}
 	slices.SortFunc(a.ports, func(a, b Port) int { return a.Number - b.Number })
