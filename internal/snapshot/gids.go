@@ -65,7 +65,7 @@ func (r *Recording) withoutLastGIDs() {
 		}
 		last := -1
 		for _, name := range table.names {
-			if index, err := strconv.Atoi(name); err != nil || !r.emptyGID(q.name, name) {
+			if index, err := strconv.Atoi(name); err == nil && !r.emptyGID(q.name, name) {
 				last = max(last, index)
 			}
 		}

@@ -48,7 +48,7 @@ func (r *Recording) Scrub() {
 	}
 	r.answers = scrubbed
 	r.Notes = append(r.Notes,
-		fmt.Sprintf("serial numbers, GUIDs, UUIDs, MACs and GIDs replaced by numbers, GIDs by one of their kind: %d", len(s.numbers)),
+		fmt.Sprintf("serial numbers, GUIDs, UUIDs, MACs and addresses of GIDs replaced by numbers: %d", len(s.numbers)),
 		fmt.Sprintf("users and host names overwritten: %d", s.users),
 		"/proc/kallsyms reduced to the first line and the symbols that matter, without addresses",
 		"a configuration of the kernel reduced to the options that matter")
