@@ -278,3 +278,29 @@ func TestForTakes(t *testing.T) {
 		}
 	}
 }
+
+// TestPodMergeVFs: a virtual machine whose topology file has a virtual function beside the GPU is
+// told to set NCCL_IB_MERGE_VFS=0, unless the container has it.
+func TestPodMergeVFs(t *testing.T) {
+	m, err := machine.Parse("virtual\npci0000:00 numa=0\n  0000:00:05.0 gpu 10de:2330\npci0000:01 numa=0\n  0000:01:09.0 ib 15b3:101e rdma=mlx5_0\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := m.Ready()
+	s.Files = map[string]string{"var/run/nvidia-topologyd/virtualTopology.xml": `<system version="1"><cpu numaid="0">` +
+		`<pci busid="ffff:ff:01.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">` +
+		`<pci busid="0000:00:05.0" class="0x030200"/><pci busid="0000:01:09.0" class="0x020700"/></pci></cpu></system>`}
+	dir := m.Tree(t, s)
+	m.Container(t, dir, []int{0}, "mlx5_0")
+	m.Process(t, dir, "unlimited", 1000, 0, 0)
+	for value, want := range map[string]string{"": "set NCCL_IB_MERGE_VFS=0 beside NCCL_TOPO_FILE", "1": "right: 0", "0": "NCCL looks for each virtual function where"} {
+		t.Setenv("NCCL_IB_MERGE_VFS", value)
+		said, _ := runOn(t, dir, "check", "--pod")
+		if !strings.Contains(said, want) || strings.Contains(said, "VirtualTopology") == (value == "0") {
+			t.Errorf("%q:\n%s", value, said)
+		}
+	}
+	if said, status := runOn(t, dir, "env", "--for", "nccl"); status != 0 || !strings.Contains(said, "export NCCL_IB_MERGE_VFS='0'") {
+		t.Errorf("env: status %d\n%s", status, said)
+	}
+}

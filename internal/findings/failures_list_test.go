@@ -239,7 +239,7 @@ func unreported() []failure {
 			`<pci busid="0000:00:05.0" class="0x030200"/><pci busid="`+nic+`" class="0x020700"/></pci></cpu></system>`+"\n")
 	}
 	return []failure{
-		{name: "a topology file with a virtual function at its own address", from: crusoe, machine: "guest with a VF", broken: withVF("0000:01:00.3"), code: "VirtualTopology", fixed: withVF("0000:01:00.0"), fix: "NCCL_IB_MERGE_VFS=0"},
+		{name: "a topology file with a virtual function at its own address", from: crusoe, machine: "guest with a VF", broken: withVF("0000:01:09.0"), code: "VirtualTopology", fixed: withVF("0000:01:00.0"), fix: "NCCL_IB_MERGE_VFS=0"},
 		{name: "a topology file that NCCL refuses", broken: topologyFile("2"), code: "TopologyFileRefused", fixed: topologyFile("1"), fix: "nccl-xml"},
 		{name: "no GPU", machine: "no GPU", code: "NoGPU", fixedOn: "pair"},
 		{name: "a Tegra", machine: "no GPU", broken: file("proc/device-tree/compatible", "nvidia,p3701\x00nvidia,tegra234\x00"), code: "TegraGPU", fixedOn: "pair"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gdr-features/internal/frameworks"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -49,6 +50,25 @@ var level = check{name: "level", sources: []string{pci.Devices, pci.AnyFile(pci.
 var mergeNoVFs = do("set NCCL_IB_MERGE_VFS=0 beside NCCL_TOPO_FILE: NCCL then looks for each virtual function itself")
 
 func vfsAside(f *judged) bool { return slices.ContainsFunc(f.Matrix.Pairs, f.Matrix.VFAside) }
+
+// vfsUnmerged: the environment of a container has that variable.
+func vfsUnmerged(f *judged) bool {
+	return f.Pod != nil && frameworks.Zero(f.Pod.Environment.Variables[frameworks.MergeVFs])
+}
+
+// nearUnmerged: with it, every GPU has a NIC with which NCCL uses GPUDirect RDMA by default.
+func nearUnmerged(f *judged) bool {
+	far := func(gpu int) bool {
+		near := func(p topology.Pair) bool { return p.Default == tristate.True || f.Matrix.VFAside(p) }
+		return f.Matrix.GPUs[gpu].Eligible && !slices.ContainsFunc(f.Matrix.PairsOf(gpu), near)
+	}
+	for gpu := range f.Matrix.GPUs {
+		if far(gpu) {
+			return false
+		}
+	}
+	return vfsUnmerged(f)
+}
 
 const nearestIsFar = "the nearest NIC of a GPU is at {worstLevel}: {about}"
 
@@ -104,7 +124,14 @@ var ncclDefault = check{name: "nccl-default", sources: []string{pci.Devices}, ro
 	},
 	{status: OK, when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.True }, text: "{library} uses GPUDirect RDMA for every GPU with its default settings"},
 	{
-		status: Warn, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.False && vfsAside(f) },
+		status: OK, when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.False && vfsAside(f) && nearUnmerged(f) },
+		text: "{library} looks for each virtual function where the topology file has it, because of " + frameworks.MergeVFs + "=0",
+		evidence: func(f *judged) []string {
+			return []string{saw(frameworks.MergeVFs, f.Pod.Environment.Variables[frameworks.MergeVFs])}
+		},
+	},
+	{
+		status: Warn, code: "VirtualTopology", when: func(f *judged) bool { return f.Matrix.NCCLDefault == tristate.False && vfsAside(f) && !vfsUnmerged(f) },
 		text:     "{library} looks for virtual functions at function 00.0 of their bus, where the topology file has none",
 		fix:      mergeNoVFs,
 		evidence: sawFar,
