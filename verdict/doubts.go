@@ -180,12 +180,12 @@ func (f *Node) Guest() bool {
 }
 
 // provenClouds are clouds whose virtual machines are published to do GPUDirect RDMA, by what
-// their firmware says of vendor and product. Oracle's machines for it are bare metal.
+// their firmware says of vendor and product. Oracle's are left out: its shapes with RDMA are bare
+// metal (oracle-quickstart/oci-hpc-oke).
 var provenClouds = []struct{ vendor, product string }{
 	{"Amazon EC2", ""},                           // aws/aws-ofi-nccl src/platform-aws.cpp: it requires GPUDirect RDMA of its P types
 	{"Google", "Google Compute Engine"},          // kubernetes-sigs/dranet site/content/docs/user/gke-rdma.md: NCCL tests of A3 Ultra and A4
 	{"Microsoft Corporation", "Virtual Machine"}, // Azure/azhpc-images, whose tests run NCCL over InfiniBand on ND sizes
-	{"OracleCloud", ""},                          // oracle-quickstart/oci-hpc-oke: NCCL tests with RDMA; its shapes for it are bare metal
 }
 
 func (f *Node) provenCloud() bool {

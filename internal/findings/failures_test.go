@@ -153,6 +153,13 @@ func text(t *testing.T, name string) *machine.Machine {
 			texts[name] = replace.Replace(string(desc))
 		}
 	}
+	if name == "partitions without links" {
+		desc, err := os.ReadFile(filepath.Join(machinesDir, partitions+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[name] = strings.NewReplacer(" link=0000:ad:00.0", "", " link=0000:8b:00.0", "").Replace(string(desc))
+	}
 	maps.Copy(texts, apartTexts())
 	maps.Copy(texts, doubtTexts())
 	maps.Copy(texts, missingTexts())
