@@ -37,7 +37,7 @@ func (p Pair) doubt() Reason {
 		return ConfidentialGuest
 	case p.Identity().Doubt == Unproven && p.BeforePASID() == tristate.True:
 		return SMMUPassthrough
-	case p.Identity().Doubt == Unproven: // which kernel this is cannot be read
+	case p.Identity().Doubt == Unproven, p.identityUnread(): // which kernel this is, or what the SMMU does, cannot be read
 		return Unreadable
 	case p.BelowEmulated().Doubt == Unproven:
 		return EmulatedSwitch
@@ -65,10 +65,9 @@ func (p Pair) Identity() Doubted {
 	if before == tristate.False {
 		return d
 	}
-	for _, gpu := range p.Matrix.GPUs {
-		if gpu.Eligible && gpu.GPU == p.GPU && gpu.Coherent() && p.drives(gpu.Function) != tristate.False &&
-			p.Platform.IOMMU.Types[gpu.IOMMUGroup] == "identity" && p.redirected(gpu.Function) != tristate.False {
-			d.GPUs = append(d.GPUs, gpu.Function)
+	for _, gpu := range p.byPASID() {
+		if p.Platform.IOMMU.Types[gpu.IOMMUGroup] == "identity" {
+			d.GPUs = append(d.GPUs, gpu)
 		}
 	}
 	switch {
@@ -79,6 +78,25 @@ func (p Pair) Identity() Doubted {
 		d.Doubt = Unproven
 	}
 	return d
+}
+
+// byPASID are the GPUs to which nvidia_uvm binds processes by PASID.
+func (p Pair) byPASID() (gpus []*pci.Function) {
+	for _, gpu := range p.Matrix.GPUs {
+		if gpu.Eligible && gpu.GPU == p.GPU && gpu.Coherent() && p.drives(gpu.Function) != tristate.False && p.redirected(gpu.Function) != tristate.False {
+			gpus = append(gpus, gpu.Function)
+		}
+	}
+	return gpus
+}
+
+// identityUnread: such a GPU is in an IOMMU group of which the type cannot be read, on a kernel on
+// which identity would be the state that Identity doubts.
+func (p Pair) identityUnread() bool {
+	open := func(gpu *pci.Function) bool {
+		return gpu.IOMMUGroup != pci.None && p.Platform.IOMMU.Types[gpu.IOMMUGroup] == ""
+	}
+	return p.BeforePASID() == tristate.True && !strings.Contains(p.Platform.Kernel, "-nvidia") && slices.ContainsFunc(p.byPASID(), open)
 }
 
 // BeforePASID reports whether the kernel is one whose arm-smmu-v3 attaches no PASID to an
@@ -195,9 +213,4 @@ func (f *Node) provenCloud() bool {
 		}
 	}
 	return false
-}
-
-// anyEmulated: some of these bridges are emulated.
-func (f *Node) anyEmulated(bridges []pci.Address) bool {
-	return slices.ContainsFunc(bridges, f.Emulated)
 }

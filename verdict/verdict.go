@@ -137,7 +137,7 @@ func Judge(f *Node) Verdict {
 		v.Steps = append(v.Steps, judged.steps()...)
 	}
 	v.Ready, v.Reason = ready(f.PCIRead && !f.mayBeUnlisted(), v.Steps)
-	if v.Ready == tristate.Unknown && doubt != "" {
+	if v.Ready == tristate.Unknown && v.Capable == tristate.True && doubt != "" {
 		v.Reason = doubt
 	}
 	return v
