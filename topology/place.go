@@ -112,10 +112,11 @@ func (m *Matrix) WriteFile(inv *pci.Inventory, cpu platform.CPU) ([]byte, error)
 	return machine.Write(nics)
 }
 
-// VFAside reports whether a topology file has a NIC at its own address near a GPU, and NCCL looks for
-// it at device 0, function 0 of its bus, with NCCL_IB_MERGE_VFS=1, its default (nccl.GetPCIPath).
+// VFAside reports whether a topology file has a NIC near a GPU, and NCCL finds it there with
+// NCCL_IB_MERGE_VFS=0, but by default looks for it at device 0, function 0 of its bus
+// (nccl.GetPCIPath).
 func (m *Matrix) VFAside(p Pair) bool {
 	f := m.NICs[p.NIC].Function
 	return f != nil && p.FromFile && p.Default == tristate.False && p.Level <= PXB &&
-		m.File.FindItself(f) && m.InNCCL[p.NIC].Net == "" && m.InNCCL[p.NIC].Function != f
+		m.File.FindUnmerged(f) && m.InNCCL[p.NIC].Net == "" && m.InNCCL[p.NIC].Function != f
 }

@@ -15,6 +15,7 @@ import (
 
 	"gdr-features/internal/report"
 	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 	"gdr-features/topology"
@@ -243,6 +244,11 @@ func TestWriteFileRefuses(t *testing.T) {
 		}
 		return b.String()
 	}
+	// With an AMD GPU the file is for RCCL, which takes 8192 elements (ROCm/rccl@0cbce2a7
+	// src/graph/xml.h, MAX_NODES).
+	amd := func(gpus int) string {
+		return strings.ReplaceAll(many(gpus), "gpu 10de:2330", "120000 1002:74a1")
+	}
 	type machineOf struct{ name, text, want string }
 	for _, tt := range testsize.Share([]machineOf{
 		{"many NICs", flat(83), ""},
@@ -251,6 +257,7 @@ func TestWriteFileRefuses(t *testing.T) {
 		{"one GPU more", many(128), "this machine needs 258 elements, with those that NCCL adds, and NCCL accepts at most 256"},
 		{"and one for each NVSwitch that a GPU is linked to", many(84) + "pcif000:00 numa=0\n  f000:00:00.0 068000 10de:22a3\n", ""},
 		{"one GPU more, with an NVSwitch", many(85) + "pcif000:00 numa=0\n  f000:00:00.0 068000 10de:22a3\n", "this machine needs 257 elements, with those that NCCL adds, and NCCL accepts at most 256"},
+		{"AMD's GPUs, of which RCCL takes more", amd(128), ""},
 		{"nothing", "pci0000:00 numa=0\n  0000:00:01.0 port 8086:352a\n", "no GPU or NIC whose place is known"},
 	}) {
 		t.Run(tt.name, func(t *testing.T) {
@@ -260,6 +267,12 @@ func TestWriteFileRefuses(t *testing.T) {
 				t.Errorf("%v, want %q", err, tt.want)
 			}
 		})
+	}
+	ofAMD := parsed(t, amd(1)+"pcif000:00 numa=0\n  f000:00:00.0 ib 15b3:1021 rdma=mlx5_0\n")
+	ofAMD.Matrix.NICs[0].RDMA.Ports = make([]rdma.Port, 8192) // each is an element
+	_, err := ofAMD.Matrix.WriteFile(&ofAMD.PCI, ofAMD.Platform.CPU)
+	if want := "this machine needs 8198 elements, with those that RCCL adds, and RCCL accepts at most 8192"; fmt.Sprint(err) != want {
+		t.Errorf("more elements than RCCL takes: %v, want %q", err, want)
 	}
 	m := load(t, "azure-ndv5-h100")
 	r := ready(t, m)

@@ -73,10 +73,11 @@ func (node *Node) acs() (state string, open bool) {
 			continue
 		}
 		between := gpu.Between()
-		missing = missing || len(between) == 0           // nothing is known of what is between them
-		emulated = emulated || node.anyEmulated(between) // nor of the hardware behind such
+		missing = missing || len(between) == 0 // nothing is known of what is between them
 		for _, bridge := range between {
 			switch acs := node.ACS[bridge]; {
+			case node.Emulated(bridge): // what it shows says nothing of the hardware behind it
+				emulated = true
 			case acs == nil:
 				denied = true
 			case acs.Redirect():

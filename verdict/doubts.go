@@ -37,7 +37,7 @@ func (j *judge) doubt() Reason {
 		return ConfidentialGuest
 	case j.Identity.Doubt == Unproven && j.BeforePASID() == tristate.True:
 		return SMMUPassthrough
-	case j.Identity.Doubt == Unproven: // which kernel this is cannot be read
+	case j.Identity.Doubt == Unproven, j.identityUnread(): // which kernel this is, or what the SMMU does, cannot be read
 		return Unreadable
 	case j.BelowEmulated.Doubt == Unproven:
 		return EmulatedSwitch
@@ -65,10 +65,9 @@ func (j *judge) identity() Doubted {
 	if before == tristate.False {
 		return d
 	}
-	for _, gpu := range j.Matrix.GPUs {
-		if gpu.Eligible && gpu.GPU == j.GPU && gpu.Coherent() && j.driven[gpu.Function] != tristate.False &&
-			j.Platform.IOMMU.Types[gpu.IOMMUGroup] == "identity" && j.redirected(gpu.Function) != tristate.False {
-			d.GPUs = append(d.GPUs, gpu.Function)
+	for _, gpu := range j.byPASID() {
+		if j.Platform.IOMMU.Types[gpu.IOMMUGroup] == "identity" {
+			d.GPUs = append(d.GPUs, gpu)
 		}
 	}
 	switch {
@@ -79,6 +78,27 @@ func (j *judge) identity() Doubted {
 		d.Doubt = Unproven
 	}
 	return d
+}
+
+// byPASID are the GPUs to which nvidia_uvm binds processes by PASID.
+func (j *judge) byPASID() (gpus []*pci.Function) {
+	for _, gpu := range j.Matrix.GPUs {
+		if gpu.Eligible && gpu.GPU == j.GPU && gpu.Coherent() && j.driven[gpu.Function] != tristate.False &&
+			j.redirected(gpu.Function) != tristate.False {
+			gpus = append(gpus, gpu.Function)
+		}
+	}
+	return gpus
+}
+
+// identityUnread: such a GPU is in an IOMMU group of which the type cannot be read, on a kernel on
+// which identity would be the state that Identity doubts.
+func (j *judge) identityUnread() bool {
+	open := func(gpu *pci.Function) bool {
+		return gpu.IOMMUGroup != pci.None && j.Platform.IOMMU.Types[gpu.IOMMUGroup] == ""
+	}
+	return j.BeforePASID() == tristate.True && !strings.Contains(j.Platform.Kernel, "-nvidia") &&
+		slices.ContainsFunc(j.byPASID(), open)
 }
 
 // BeforePASID reports whether the kernel is one whose arm-smmu-v3 attaches no PASID to an
@@ -180,12 +200,12 @@ func (node *Node) Guest() bool {
 }
 
 // provenClouds are clouds whose virtual machines are published to do GPUDirect RDMA, by what
-// their firmware says of vendor and product. Oracle's machines for it are bare metal.
+// their firmware says of vendor and product. Oracle's are left out: its shapes with RDMA are bare
+// metal (oracle-quickstart/oci-hpc-oke).
 var provenClouds = []struct{ vendor, product string }{
 	{"Amazon EC2", ""},                           // aws/aws-ofi-nccl src/platform-aws.cpp: it requires GPUDirect RDMA of its P types
 	{"Google", "Google Compute Engine"},          // kubernetes-sigs/dranet site/content/docs/user/gke-rdma.md: NCCL tests of A3 Ultra and A4
 	{"Microsoft Corporation", "Virtual Machine"}, // Azure/azhpc-images, whose tests run NCCL over InfiniBand on ND sizes
-	{"OracleCloud", ""},                          // oracle-quickstart/oci-hpc-oke: NCCL tests with RDMA; its shapes for it are bare metal
 }
 
 func (node *Node) provenCloud() bool {
@@ -195,9 +215,4 @@ func (node *Node) provenCloud() bool {
 		}
 	}
 	return false
-}
-
-// anyEmulated: some of these bridges are emulated.
-func (node *Node) anyEmulated(bridges []pci.Address) bool {
-	return slices.ContainsFunc(bridges, node.Emulated)
 }

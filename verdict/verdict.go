@@ -137,7 +137,7 @@ func judgeBy(node *Node, drives asker) Verdict {
 		v.Others = node.others(v.GPU, pairs)
 	}
 	v.Ready, v.Reason = ready(node.PCIRead && !node.mayBeUnlisted(), v.Steps)
-	if v.Ready == tristate.Unknown && v.Doubt != "" {
+	if v.Ready == tristate.Unknown && v.Capable == tristate.True && v.Doubt != "" {
 		v.Reason = v.Doubt
 	}
 	return v

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/internal/frameworks"
 	"gdr-features/internal/mechanism"
@@ -99,19 +102,78 @@ func TestGoldenPod(t *testing.T) {
 	}
 }
 
-// TestPodOnSnapshot: a snapshot that was taken in a container says which nodes it has, and
-// leaves open what only its processes can know.
+// TestPodOnSnapshot: a snapshot that was taken in a container says which nodes and GIDs it has,
+// and leaves open what only its processes can know.
 func TestPodOnSnapshot(t *testing.T) {
 	dir := contained(t, "wrong")
-	said, status := runOn(t, takeSnapshot(t, dir), "check", "--pod")
+	file := takeSnapshot(t, dir)
+	said, status := runOn(t, file, "check", "--pod")
 	if status != 3 || strings.Contains(said, "FAIL") || strings.Contains(said, "Not readable") || strings.Contains(said, "10.0.0.1") {
 		t.Errorf("status %d\n%s", status, said)
 	}
-	for _, check := range []string{"gpu-nodes", "verbs-nodes", "locked-memory", "roce-gids"} {
+	for _, check := range []string{"gpu-nodes", "verbs-nodes", "locked-memory"} {
 		if !strings.Contains(said, "UNKNOWN  "+check) {
 			t.Errorf("%s is not unknown:\n%s", check, said)
 		}
 	}
+	if !strings.Contains(said, "GID index 5 (IPv4) on 1 port") {
+		t.Errorf("no GID index:\n%s", said)
+	}
+	t.Setenv("NCCL_IB_ADDR_RANGE", "10.0.0.0/8") // the snapshot has other addresses
+	said, status = runOn(t, file, "check", "--pod")
+	if status != 3 || strings.Contains(said, "FAIL") || !strings.Contains(said, "UNKNOWN  roce-gids") {
+		t.Errorf("a range of addresses: status %d\n%s", status, said)
+	}
+}
+
+// TestSnapshotGIDs: what check says of GIDs is the same of a container and of a snapshot of it.
+func TestSnapshotGIDs(t *testing.T) {
+	for name, entries := range map[string][]string{
+		"routable":           {"0 v1 fe80::1 eth1", "1 v2 fe80::1 eth1", "2 v1 ::ffff:10.0.0.1 eth1", "3 v2 ::ffff:10.0.0.1 eth1"},
+		"link-local alone":   {"0 v1 fe80::5a00:ff:fe00:1 eth1", "1 v2 fe80::5a00:ff:fe00:1 eth1"},
+		"IPv6 alone":         {"0 v1 fe80::1 eth1", "3 v2 2600:1f18::7 eth1", "9 v2 fd00::1 eth1"},
+		"behind empty ones":  {"0 v1 fe80::1 eth1", "12 v2 ::ffff:10.0.0.1 eth1"},
+		"of another network": {"3 v2 ::ffff:10.0.0.1 eth7"},
+		"none":               {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := machine.Load(filepath.Join(machinesDir, podMachine+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := m.Tree(t, m.Ready())
+			m.Container(t, dir, []int{0}, m.RDMADevices()[0])
+			m.GIDs(t, dir, entries...)
+			makeDir(t, dir, "sys/class/net/eth1")
+			file := takeSnapshot(t, dir)
+			for _, variable := range []string{"", "NCCL_IB_GID_INDEX=3", "NCCL_IB_ADDR_FAMILY=AF_INET6"} {
+				name, value, _ := strings.Cut(variable+"=", "=")
+				if name != "" {
+					t.Setenv(name, strings.TrimSuffix(value, "="))
+				}
+				want, got := gidFindings(t, dir), gidFindings(t, file)
+				if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 {
+					t.Errorf("%s: %d findings (-machine +snapshot):\n%s", variable, len(want), diff)
+				}
+			}
+		})
+	}
+}
+
+// gidFindings are what check --pod says of GIDs on a root.
+func gidFindings(t *testing.T, root string) (some []map[string]any) {
+	t.Helper()
+	said, _ := runOn(t, root, "check", "--pod", "-o", "json")
+	var all struct{ Findings []map[string]any }
+	if err := json.Unmarshal([]byte(said), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all.Findings {
+		if f["check"] == "roce-gids" || f["check"] == "gid-index" {
+			some = append(some, f)
+		}
+	}
+	return some
 }
 
 // TestPodLabels: what a container may use moves no label.
@@ -214,5 +276,31 @@ func TestForTakes(t *testing.T) {
 		if !slices.Contains(mechanism.Names(), name) {
 			t.Errorf("check --pod --for does not take %s", name)
 		}
+	}
+}
+
+// TestPodMergeVFs: a virtual machine whose topology file has a virtual function beside the GPU is
+// told to set NCCL_IB_MERGE_VFS=0, unless the container has it.
+func TestPodMergeVFs(t *testing.T) {
+	m, err := machine.Parse("virtual\npci0000:00 numa=0\n  0000:00:05.0 gpu 10de:2330\npci0000:01 numa=0\n  0000:01:09.0 ib 15b3:101e rdma=mlx5_0\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := m.Ready()
+	s.Files = map[string]string{"var/run/nvidia-topologyd/virtualTopology.xml": `<system version="1"><cpu numaid="0">` +
+		`<pci busid="ffff:ff:01.0" class="0x060400" link_speed="32.0 GT/s PCIe" link_width="16">` +
+		`<pci busid="0000:00:05.0" class="0x030200"/><pci busid="0000:01:09.0" class="0x020700"/></pci></cpu></system>`}
+	dir := m.Tree(t, s)
+	m.Container(t, dir, []int{0}, "mlx5_0")
+	m.Process(t, dir, "unlimited", 1000, 0, 0)
+	for value, want := range map[string]string{"": "set NCCL_IB_MERGE_VFS=0 beside NCCL_TOPO_FILE", "1": "right: 0", "0": "NCCL looks for each virtual function where"} {
+		t.Setenv("NCCL_IB_MERGE_VFS", value)
+		said, _ := runOn(t, dir, "check", "--pod")
+		if !strings.Contains(said, want) || strings.Contains(said, "VirtualTopology") == (value == "0") {
+			t.Errorf("%q:\n%s", value, said)
+		}
+	}
+	if said, status := runOn(t, dir, "env", "--for", "nccl"); status != 0 || !strings.Contains(said, "export NCCL_IB_MERGE_VFS='0'") {
+		t.Errorf("env: status %d\n%s", status, said)
 	}
 }

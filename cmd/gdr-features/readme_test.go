@@ -223,3 +223,19 @@ func TestCommands(t *testing.T) {
 		t.Errorf("only %d commands", len(ran))
 	}
 }
+
+// TestMonitoringReasons: the page about alerts says of each value of gdr.reason what to do.
+func TestMonitoringReasons(t *testing.T) {
+	_, list, _ := strings.Cut(read(t, filepath.Join(repository, "README.md")), "\n`gdr.reason` is the first of these that applies:")
+	list, _, _ = strings.Cut(list, "\n\n")
+	page, count := read(t, filepath.Join(repository, "deploy/monitoring/README.md")), 0
+	for _, word := range regexp.MustCompile("`([A-Z][A-Za-z0-9]+)`").FindAllStringSubmatch(list, -1) {
+		count++
+		if !strings.Contains(page, "\n| "+word[0]) && !strings.Contains(page, "` "+word[0]) {
+			t.Errorf("no row for %s", word[1])
+		}
+	}
+	if count < 17 {
+		t.Errorf("only %d reasons in README.md", count)
+	}
+}

@@ -22,10 +22,11 @@ content of each file, each link, each directory, and what was missing, not permi
 or gave no answer. Every command but run, nodes and slices accepts the file as --root
 and prints what it prints on this machine.
 
-Serial numbers, GUIDs, UUIDs and MACs are replaced by numbers, consistently. Kernel
+Serial numbers, GUIDs, UUIDs, MACs and the addresses in GID tables are replaced by
+numbers, consistently; a GID stays link-local, one of IPv4 or of IPv6. Kernel
 addresses, users and host names are overwritten. A device that is named after its MAC
-or GUID gets another name. PCI addresses, products, versions and NUMA nodes are kept:
-look through the file before you send it.
+or GUID gets another name. PCI addresses, products, versions, NUMA nodes and MTUs are
+kept: look through the file before you send it.
 
 It holds what every command needs for any --nic-families.
 

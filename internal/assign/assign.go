@@ -265,6 +265,12 @@ func (m *Machine) NCCL(c Choice, nic *NIC) topology.Level {
 	return m.PairsOf(c.Index)[nic.index].NCCL
 }
 
+// VFAside reports whether NCCL looks for a usable NIC where the topology file does not have it
+// (topology.Matrix.VFAside).
+func (m *Machine) VFAside(c Choice, nic *NIC) bool {
+	return m.Matrix.VFAside(m.PairsOf(c.Index)[nic.index])
+}
+
 // Within reports whether every GPU has a usable NIC at this level or a nearer one. With
 // topology.Unknown as the limit any level will do. It is Unknown where a level that matters
 // is, and where a NIC that could not be read may be nearer.

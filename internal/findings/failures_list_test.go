@@ -13,7 +13,9 @@ const (
 
 	github = "https://github.com/"
 	p6e    = "aws-p6e-gb300-group"
-	talos  = github + "siderolabs/talos/issues/12021"
+	// partitions are two of a Broadcom switch, with a link between them.
+	partitions = "made-broadcom-partitions"
+	talos      = github + "siderolabs/talos/issues/12021"
 )
 
 // failures are the ways in which GPUDirect RDMA is reported to fail, by number,
@@ -239,8 +241,10 @@ func unreported() []failure {
 			`<pci busid="0000:00:05.0" class="0x030200"/><pci busid="`+nic+`" class="0x020700"/></pci></cpu></system>`+"\n")
 	}
 	return []failure{
-		{name: "a topology file with a virtual function at its own address", from: crusoe, machine: "guest with a VF", broken: withVF("0000:01:00.3"), code: "VirtualTopology", fixed: withVF("0000:01:00.0"), fix: "NCCL_IB_MERGE_VFS=0"},
+		{name: "a topology file with a virtual function at its own address", from: crusoe, machine: "guest with a VF", broken: withVF("0000:01:09.0"), code: "VirtualTopology", fixed: withVF("0000:01:00.0"), fix: "NCCL_IB_MERGE_VFS=0"},
 		{name: "a topology file that NCCL refuses", broken: topologyFile("2"), code: "TopologyFileRefused", fixed: topologyFile("1"), fix: "nccl-xml"},
+		{name: "a topology file that RCCL refuses", from: github + "ROCm/rccl/blob/0cbce2a7/src/graph/xml.h", machine: "instinct", broken: topologyFile("1"), code: "TopologyFileRefused", fixed: topologyFile("2"), fix: "nccl-xml"},
+		{name: "partitions of a Broadcom switch without a link inside it", from: github + "ROCm/rocm-systems/pull/3121", machine: "partitions without links", code: "BeyondNCCLDefault", fixedOn: partitions, fix: "NCCL_NET_GDR_LEVEL"},
 		{name: "no GPU", machine: "no GPU", code: "NoGPU", fixedOn: "pair"},
 		{name: "a Tegra", machine: "no GPU", broken: file("proc/device-tree/compatible", "nvidia,p3701\x00nvidia,tegra234\x00"), code: "TegraGPU", fixedOn: "pair"},
 		{name: "no NIC", machine: "no NIC", code: "NoNIC", fixedOn: "pair"},

@@ -121,7 +121,7 @@ func nicOf(f *judged, of *pci.Function) string {
 }
 
 var ncclDefault = check{
-	Name: "nccl-default", Sources: []string{pci.Devices},
+	Name: NCCLDefault, Sources: []string{pci.Devices},
 	Codes: []Code{"TopologyFileRefused", "VirtualTopology", "BeyondNCCLDefault", finding.Unreadable},
 	Judge: judgeNCCLDefault,
 }
@@ -144,8 +144,13 @@ func judgeNCCLDefault(f *judged) finding.Said {
 			"where the topology file has none", library).
 			Saw(sawFar(f)...).Do(mergeNoVFs)
 	}
-	return finding.Warn("BeyondNCCLDefault", "at least one GPU is beyond %s's default limit (%s)", library,
-		f.GPU.Help.Limit).
+	return beyondDefault(f)
+}
+
+// beyondDefault: a GPU has no NIC with which NCCL uses GPUDirect RDMA by itself.
+func beyondDefault(f *judged) finding.Said {
+	return finding.Warn("BeyondNCCLDefault", "at least one GPU is beyond %s's default limit (%s)",
+		f.GPU.Help.Library, f.GPU.Help.Limit).
 		Saw(sawFar(f)...).
 		Do("set NCCL_NET_GDR_LEVEL=PHB or SYS and measure: it may be slower than without GPUDirect RDMA")
 }

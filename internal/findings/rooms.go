@@ -3,6 +3,7 @@ package findings
 import (
 	"slices"
 
+	"gdr-features/internal/finding"
 	"gdr-features/source/kmod"
 	"gdr-features/source/rdma"
 	"gdr-features/verdict"
@@ -10,8 +11,19 @@ import (
 
 // What checks of other packages share with those of a node.
 
-// Insert adds findings about something else to those of All, before those of expectations.
+// NCCLDefault is the name of the check whether NCCL uses GPUDirect RDMA by default.
+const NCCLDefault = "nccl-default"
+
+// Insert adds findings about something else to those of All, before those of expectations. One of
+// a check that All has, too, stands in its place.
 func Insert(all, more []Finding) []Finding {
+	for i := range all {
+		same := func(f Finding) bool { return f.Check == all[i].Check }
+		if at := slices.IndexFunc(more, same); at >= 0 {
+			all[i] = more[at]
+			more = slices.Delete(slices.Clone(more), at, at+1)
+		}
+	}
 	at := slices.IndexFunc(all, func(f Finding) bool { return f.Check == expectedCheck.Name })
 	if at < 0 {
 		at = len(all)
@@ -38,5 +50,8 @@ func SawMachine(node *verdict.Node) []string { return machineNames(judgedOf(node
 func WriteOnly(node *verdict.Node) bool {
 	return writeOnly(judgedOf(node)).Any()
 }
+
+// BeyondDefault says that a GPU has no NIC with which NCCL uses GPUDirect RDMA by default.
+func BeyondDefault(node *verdict.Node) finding.Said { return beyondDefault(judgedOf(node)) }
 
 func judgedOf(node *verdict.Node) *judged { return &judged{Pair: node.Judged()} }

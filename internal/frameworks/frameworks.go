@@ -90,6 +90,7 @@ var judges = [...]struct {
 }{
 	{"nccl", ncclPolicy, judgePolicy},
 	{"nccl", ncclHCA, judgeHCAs},
+	{"nccl", MergeVFs, judgeMergeVFs},
 	{"ucx", ucxDevices, judgeUCX},
 	{"nvshmem", nvshmemList, judgeNVSHMEM},
 	{"nvshmem", nvshmemMapping, judgeMapping},

@@ -23,8 +23,41 @@ func writeNCCL(m *assign.Assignment) Settings {
 	if nics := s.verbsOnly(m, "NCCL's own transport"); len(nics) > 0 {
 		s.set(ncclHCA, "="+withPorts(nics))
 	}
+	if aside := vfsAside(m); len(aside) > 0 {
+		s.set(MergeVFs, "0")
+		s.note("%s=0 goes with the topology file: by default NCCL looks for %s at device 0, function 0 of the bus, and not where the file has it.",
+			MergeVFs, strings.Join(namesOf(aside), ", "))
+	}
 	s.Notes = append(s.Notes, unevenRails(m)...)
 	return s
+}
+
+// vfsAside are the NICs near a GPU that NCCL finds in the topology file with MergeVFs=0 alone.
+func vfsAside(m *assign.Assignment) (aside []*assign.NIC) {
+	for _, c := range m.Choices {
+		for _, nic := range c.Near {
+			if m.VFAside(c, nic) {
+				aside = with(aside, nic)
+			}
+		}
+	}
+	return aside
+}
+
+// judgeMergeVFs: whether NCCL looks for virtual functions themselves decides about GPUDirect RDMA,
+// and not about which NIC a GPU uses.
+func judgeMergeVFs(j *judge, f *Finding) {
+	aside := vfsAside(j.Assignment)
+	switch {
+	case Zero(j.Variables[MergeVFs]):
+		f.Aside, f.Problems = true, []string{"NCCL looks for each virtual function itself"}
+	case len(aside) > 0:
+		f.wrong("NCCL looks for %s at device 0, function 0 of the bus, where the topology file has none, and does not use GPUDirect RDMA",
+			strings.Join(namesOf(aside), ", "))
+		f.Harmless = true
+	default:
+		f.Aside = true
+	}
 }
 
 // unevenRails says that GPUs have different numbers of near NICs: where NCCL crosses nodes on

@@ -190,7 +190,11 @@ func (j *switches) beyond(limit topology.Level) (string, bool) {
 func (j *switches) ncclRating(c assign.Choice) topology.Level {
 	nearest := topology.Unknown
 	for _, nic := range j.NICs {
-		switch level := j.NCCL(c, nic); {
+		level := j.NCCL(c, nic)
+		if Zero(j.variables[MergeVFs]) && j.VFAside(c, nic) {
+			level = j.Level(c, nic) // that of the topology file
+		}
+		switch {
 		case level == topology.Unknown:
 			return topology.Unknown
 		case nearest == topology.Unknown || level < nearest:
@@ -323,6 +327,7 @@ const (
 	CuMem     = "NCCL_CUMEM_ENABLE"
 	CrossNIC  = "NCCL_CROSS_NIC"
 	MergeNICs = "NCCL_IB_MERGE_NICS"
+	MergeVFs  = "NCCL_IB_MERGE_VFS"
 )
 
 // Allocators are the variables of PyTorch's allocator of GPU memory

@@ -14,11 +14,17 @@ import (
 
 // Cell is one way of one framework.
 type Cell struct {
-	// Can reports whether the framework has this way; Unknown where no source says so.
+	// Can reports whether the framework has this way; Unknown where no source says so, or where
+	// builds of one version differ.
 	Can tristate.State
-	// With is the variable without which it does not use the way, and Without the one with
-	// which it does not, "NAME=0" or "NAME=1" each; "" for none.
+	// With is the variable without which it does not use the way, or where Can is Unknown, with
+	// which every build uses it. Without is the one with which it does not. "NAME=0" or "NAME=1"
+	// each; "" for none.
 	With, Without string
+	// Forced is a variable before which the others do not count, and Then what the way is with
+	// it; "" for none.
+	Forced string
+	Then   tristate.State
 	// Source is where that was read, "repository file@commit"; "" only where Can is Unknown.
 	Source string
 }
@@ -83,7 +89,7 @@ func Variables() []string {
 	var names []string
 	for i := range Rows {
 		peermem, dmabuf := &Rows[i].Peermem, &Rows[i].DMABuf
-		for _, v := range [...]string{peermem.With, peermem.Without, dmabuf.With, dmabuf.Without} {
+		for _, v := range [...]string{peermem.With, peermem.Without, peermem.Forced, dmabuf.With, dmabuf.Without, dmabuf.Forced} {
 			if name, _, _ := strings.Cut(v, "="); name != "" && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
@@ -111,12 +117,16 @@ func (w Ways) Shared(node Ways) tristate.State {
 // now reports whether a way is used with these variables.
 func (c *Cell) now(variables map[string]string) tristate.State {
 	switch {
-	case c.Can != tristate.True:
-		return c.Can
-	case c.With != "" && !set(variables, c.With), c.Without != "" && set(variables, c.Without):
+	case c.Forced != "" && set(variables, c.Forced):
+		return c.Then
+	case c.Can == tristate.False, c.Without != "" && set(variables, c.Without):
+		return tristate.False
+	case c.With != "" && set(variables, c.With):
+		return tristate.True
+	case c.With != "" && c.Can == tristate.True:
 		return tristate.False
 	}
-	return tristate.True
+	return c.Can
 }
 
 // set reports whether a variable has a value, or another word of the same meaning.
@@ -134,13 +144,17 @@ func (r *Row) Enable(node Ways) string {
 		cell *Cell
 		node tristate.State
 	}{{&r.DMABuf, node.DMABuf}, {&r.Peermem, node.Peermem}} {
-		if way.cell.Can != tristate.True || way.node != tristate.True {
+		if way.node != tristate.True || way.cell.Can == tristate.False {
 			continue
 		}
 		if way.cell.With != "" {
 			return way.cell.With
 		}
-		if name, value, _ := strings.Cut(way.cell.Without, "="); name != "" {
+		against := way.cell.Without
+		if against == "" && way.cell.Then != tristate.True {
+			against = way.cell.Forced
+		}
+		if name, value, _ := strings.Cut(against, "="); name != "" {
 			return name + "=" + map[string]string{"0": "1", "1": "0"}[value]
 		}
 	}

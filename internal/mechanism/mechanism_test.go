@@ -40,20 +40,27 @@ by DMA-BUF. A node has one or both (labels ` + "`gdr.peermem` and `gdr.dmabuf`" 
 none, registering GPU memory fails, or data goes through host memory. ` + "`gdr-features check --pod`" + ` compares them, by the
 versions that it finds in the image ([docs/pod.md](pod.md#the-image)).
 
-*yes*: it can. *with X*: only with this variable. *unless X*: not with this variable. *unknown*: no source that says so
-has been read; nothing is judged by it. Each cell has its source below the table.
+*yes*: it can. *with X*: only with this variable. *unless X*: not with this variable. *; with X yes* (or *no*): this
+variable decides before the others. *unknown*: no source that says so has been read, or builds of one version differ;
+nothing is judged by it. Each cell has its source below the table.
 
 | framework | versions | peermem | DMA-BUF | beside that |
 |---|---|---|---|---|
 `)
 	var sources []string
 	cell := func(c mechanism.Cell) string {
-		word := map[tristate.State]string{tristate.True: "yes", tristate.False: "no", tristate.Unknown: "unknown"}[c.Can]
+		words := map[tristate.State]string{tristate.True: "yes", tristate.False: "no", tristate.Unknown: "unknown"}
+		word := words[c.Can]
 		switch {
+		case c.With != "" && c.Without != "":
+			word += ", with `" + c.With + "` yes, with `" + c.Without + "` no"
 		case c.With != "":
 			word = "with `" + c.With + "`"
 		case c.Without != "":
 			word = "unless `" + c.Without + "`"
+		}
+		if c.Forced != "" {
+			word += "; with `" + c.Forced + "` " + words[c.Then]
 		}
 		if c.Source == "" {
 			return word
@@ -113,6 +120,8 @@ func TestRows(t *testing.T) {
 func TestShared(t *testing.T) {
 	peermem := mechanism.Ways{Peermem: tristate.True, DMABuf: tristate.False}
 	dmabuf := mechanism.Ways{Peermem: tristate.False, DMABuf: tristate.True}
+	forced := map[string]string{"RCCL_FORCE_ENABLE_DMABUF": "1", "NCCL_DMABUF_ENABLE": "0"}
+	enabled, disabled := map[string]string{"NCCL_DMABUF_ENABLE": "1"}, map[string]string{"NCCL_DMABUF_ENABLE": "0"}
 	on, off := map[string]string{"WITH_NVIDIA_PEERMEM": "True"}, map[string]string{"WITH_NVIDIA_PEERMEM": "off"}
 	for _, test := range []struct {
 		framework, version string
@@ -126,7 +135,22 @@ func TestShared(t *testing.T) {
 		{"nccl", "2.30.7", nil, peermem, tristate.True, ""},
 		{"rccl", "2.21.5", nil, dmabuf, tristate.False, "NCCL_DMABUF_ENABLE=1"},
 		{"rccl", "2.21.5", map[string]string{"NCCL_DMABUF_ENABLE": "1"}, dmabuf, tristate.True, "NCCL_DMABUF_ENABLE=1"},
-		{"rccl", "2.27.7", nil, dmabuf, tristate.Unknown, ""},
+		{"rccl", "2.26.6", nil, dmabuf, tristate.False, "NCCL_DMABUF_ENABLE=1"},
+		{"rccl", "2.26.6", forced, dmabuf, tristate.False, "NCCL_DMABUF_ENABLE=1"},
+		{"rccl", "2.27.7", nil, dmabuf, tristate.False, "NCCL_DMABUF_ENABLE=1"},
+		{"rccl", "2.27.7", enabled, dmabuf, tristate.True, "NCCL_DMABUF_ENABLE=1"},
+		{"rccl", "2.27.7", forced, dmabuf, tristate.True, "NCCL_DMABUF_ENABLE=1"},
+		{"rccl", "2.27.7", forced, peermem, tristate.True, ""},
+		{"rccl", "2.28.3", nil, dmabuf, tristate.Unknown, "NCCL_DMABUF_ENABLE=1"},
+		{"rccl", "2.28.3", enabled, dmabuf, tristate.True, "NCCL_DMABUF_ENABLE=1"},
+		{"rccl", "2.28.3", disabled, dmabuf, tristate.False, "NCCL_DMABUF_ENABLE=1"},
+		{"rccl", "2.28.3", forced, dmabuf, tristate.True, "NCCL_DMABUF_ENABLE=1"},
+		{"rccl", "2.28.3", nil, peermem, tristate.True, "RCCL_FORCE_ENABLE_DMABUF=0"},
+		{"rccl", "2.28.3", forced, peermem, tristate.Unknown, "RCCL_FORCE_ENABLE_DMABUF=0"},
+		{"rccl", "2.30.4", nil, dmabuf, tristate.True, "NCCL_DMABUF_ENABLE=1"},
+		{"rccl", "2.30.4", disabled, dmabuf, tristate.False, "NCCL_DMABUF_ENABLE=1"},
+		{"rccl", "2.30.4", nil, peermem, tristate.True, "RCCL_FORCE_ENABLE_DMABUF=0"},
+		{"rccl", "2.30.4", forced, peermem, tristate.False, "RCCL_FORCE_ENABLE_DMABUF=0"},
 		{"ucx", "1.23.0~rc1", nil, dmabuf, tristate.True, ""},
 		{"mooncake", "0.3.10.post2", nil, dmabuf, tristate.False, ""},
 		{"mooncake", "0.3.11", nil, dmabuf, tristate.True, "WITH_NVIDIA_PEERMEM=0"},

@@ -11,6 +11,9 @@ const (
 	rccl62DMABuf = "ROCm/rccl src/misc/rocmwrap.cc@0cbce2a"
 	rcclGDR      = "ROCm/rocm-systems projects/rccl/src/transport/net_ib/gdr.cc@0d92d17d"
 	rcclDMABuf   = "ROCm/rocm-systems projects/rccl/src/misc/rocmwrap.cc@018c383d"
+	rcclNotes    = "ROCm/rocm-systems projects/rccl/CHANGELOG.md@0005e8e8 (ROCm 7.1.0, 7.12: ROCm/rccl#1825, ROCm/rocm-systems#3607)"
+	rcclForced   = rcclGDR + ", CHANGELOG.md@0005e8e8 (ROCm 7.12)"
+	rccl70DMABuf = "ROCm/rccl src/misc/rocmwrap.cc@cdd66a41"
 	ucx          = "openucx/ucx src/uct/ib/base/ib_md.c@9466d10, uct_ib_check_gpudirect_driver, uct_ib_md_check_dmabuf"
 	ucx113       = "openucx/ucx src/uct/ib/base/ib_md.c@09f27c0 (1.13.1)"
 	nvshmem      = "NVIDIA/nvshmem src/modules/transport/ibrc/ibrc.cpp@2d7d25f"
@@ -24,6 +27,9 @@ const (
 	ofi          = "aws/aws-ofi-nccl src/nccl_ofi_dmabuf.cpp@2daf7d3"
 	ofiPeermem   = "aws/aws-ofi-nccl src/nccl_ofi_net.cpp@2daf7d3, support_gdr"
 )
+
+// Variables of RCCL.
+const enableDMABuf, forceDMABuf = "NCCL_DMABUF_ENABLE=1", "RCCL_FORCE_ENABLE_DMABUF=1"
 
 func can(source string) Cell    { return Cell{Can: tristate.True, Source: source} }
 func cannot(source string) Cell { return Cell{Can: tristate.False, Source: source} }
@@ -47,12 +53,26 @@ var Rows = [...]Row{
 		Note: "it also reads /boot/config-RELEASE for DMA-BUF, which is not in most images",
 	},
 	{
-		Framework: "rccl", From: "2.22", Before: "2.31", Peermem: can(rcclGDR), DMABuf: Cell{Source: rcclDMABuf},
-		Note: "2.31 uses DMA-BUF unless NCCL_DMABUF_ENABLE=0; since which release is not known",
+		Framework: "rccl", From: "2.22", Before: "2.27", Peermem: can(rcclGDR), DMABuf: Cell{Can: tristate.True, With: enableDMABuf, Source: rccl70DMABuf},
+		Note: "it also reads /boot/config-RELEASE for DMA-BUF, which is not in most images",
 	},
 	{
-		Framework: "rccl", From: "2.31", Peermem: can(rcclGDR),
-		DMABuf: Cell{Can: tristate.True, Without: "NCCL_DMABUF_ENABLE=0", Source: rcclDMABuf},
+		Framework: "rccl", From: "2.27", Before: "2.28", Peermem: can(rcclGDR),
+		DMABuf: Cell{Can: tristate.True, With: enableDMABuf, Forced: forceDMABuf, Then: tristate.True, Source: rcclNotes},
+		Note:   "RCCL_FORCE_ENABLE_DMABUF=1 passes over what it reads of the kernel",
+	},
+	{
+		// 2.28.3 is the version of ROCm 7.11, 7.12 and 7.13.
+		Framework: "rccl", From: "2.28", Before: "2.29",
+		Peermem: Cell{Can: tristate.True, Forced: forceDMABuf, Then: tristate.Unknown, Source: rcclForced},
+		DMABuf:  Cell{With: enableDMABuf, Without: "NCCL_DMABUF_ENABLE=0", Forced: forceDMABuf, Then: tristate.True, Source: rcclNotes},
+		Note:    "that of ROCm 7.11 does not use DMA-BUF by default, that of ROCm 7.12 and newer does where there is no peermem",
+	},
+	{
+		Framework: "rccl", From: "2.29",
+		Peermem: Cell{Can: tristate.True, Forced: forceDMABuf, Then: tristate.False, Source: rcclForced},
+		DMABuf:  Cell{Can: tristate.True, Without: "NCCL_DMABUF_ENABLE=0", Forced: forceDMABuf, Then: tristate.True, Source: rcclDMABuf},
+		Note:    "DMA-BUF where there is no peermem; 2.31 uses it with NCCL_CUMEM_ENABLE=1 even if NCCL_DMABUF_ENABLE=0",
 	},
 	{Framework: "ucx", Before: "1.14", Peermem: can(ucx113), DMABuf: cannot(ucx113)},
 	{

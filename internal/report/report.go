@@ -109,7 +109,8 @@ var Commands = [...]Options{ForTopo, ForCheck, ForLabels}
 // families of NICs count. The one that reads most is first.
 func ForSnapshot() []Options {
 	every := ForTopo
-	every.Families, every.What.Everything, every.What.Process = family.Every(), true, true
+	every.Families = family.Every()
+	every.What.Everything, every.What.Process, every.What.Publish = true, true, true
 	return append([]Options{every}, Commands[:]...)
 }
 

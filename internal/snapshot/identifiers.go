@@ -94,12 +94,7 @@ func (s *scrubber) rename(text []byte) {
 	if empty(key) || s.given[key] {
 		return
 	}
-	number := s.numbers[key]
-	if number == 0 {
-		number = len(s.numbers) + 1
-		s.numbers[key] = number
-	}
-	digits := strconv.Itoa(number)
+	digits := strconv.Itoa(s.number(key))
 	for i, b := range slices.Backward(text) {
 		switch {
 		case strings.IndexByte(separators, b) >= 0:
@@ -110,6 +105,16 @@ func (s *scrubber) rename(text []byte) {
 		}
 	}
 	s.given[withoutSeparators(text)] = true
+}
+
+// number is that of an identifier without separators.
+func (s *scrubber) number(key string) int {
+	number := s.numbers[key]
+	if number == 0 {
+		number = len(s.numbers) + 1
+		s.numbers[key] = number
+	}
+	return number
 }
 
 const separators = ":.- "

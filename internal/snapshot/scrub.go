@@ -22,6 +22,7 @@ import (
 // Scrub removes from a recording what no command reads and what identifies the
 // machine, and says so in the notes. The output of every command stays the same.
 func (r *Recording) Scrub() {
+	r.withoutLastGIDs()
 	questions := slices.SortedFunc(maps.Keys(r.answers), compareQuestions)
 	var serials []string // they have no form by which they could be recognized elsewhere
 	for _, q := range questions {
@@ -47,7 +48,7 @@ func (r *Recording) Scrub() {
 	}
 	r.answers = scrubbed
 	r.Notes = append(r.Notes,
-		fmt.Sprintf("serial numbers, GUIDs, UUIDs and MACs replaced by numbers: %d", len(s.numbers)),
+		fmt.Sprintf("serial numbers, GUIDs, UUIDs, MACs and addresses of GIDs replaced by numbers: %d", len(s.numbers)),
 		fmt.Sprintf("users and host names overwritten: %d", s.users),
 		"/proc/kallsyms reduced to the first line and the symbols that matter, without addresses",
 		"a configuration of the kernel reduced to the options that matter")
@@ -236,7 +237,7 @@ func (s *scrubber) hideUsers(text []byte) {
 // a type of board, and a resource is where the BARs of a function are.
 var kept = [...]string{
 	"numa_node", "numa_balancing", "refcnt", "current_link_width", "max_link_width", "current_link_speed", "max_link_speed",
-	"state", "phys_state", "rate", "board_id", "config", pci.ResourceFile, "mem_info_vram_total",
+	"state", "phys_state", "rate", "board_id", "config", pci.ResourceFile, "mem_info_vram_total", "mtu",
 }
 
 // content overwrites what identifies the machine.
@@ -246,6 +247,8 @@ func (s *scrubber) content(name string, a *answer) {
 		if len(a.data) > 0 && a.stop == nil {
 			a.data = s.vpd(a.data)
 		}
+	case isGID(name):
+		s.gid(a)
 	case slices.Contains(kept[:], base), strings.HasSuffix(base, "_resize"):
 	default:
 		s.hideUsers(a.data)

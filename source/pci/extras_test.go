@@ -9,6 +9,7 @@ import (
 
 	"gdr-features/source"
 	"gdr-features/source/pci"
+	"gdr-features/tristate"
 )
 
 // Configuration space as a file: everybody sees 64 bytes, root all there is.
@@ -39,6 +40,35 @@ pci0000:15
 	for address, acs := range want {
 		if diff := cmp.Diff(acs, pci.ReadACS(tree, at(t, address))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", address, diff)
+		}
+	}
+}
+
+// TestReadATS: of what everybody can read, nothing is known.
+func TestReadATS(t *testing.T) {
+	dir := write(t, `
+pci0000:15
+  0000:15:01.0 ib 15b3:1021 ats=on
+  0000:15:02.0 ib 15b3:1021 ats=off
+  0000:15:03.0 ib 15b3:1021 ats=none
+  0000:15:04.0 ib 15b3:1021
+  0000:15:05.0 ib 15b3:1021 ats=on
+  0000:15:06.0 ib 15b3:1021 ats=on
+  0000:15:07.0 ib 15b3:1021 ats=on
+`)
+	for name, size := range map[string]int64{"0000:15:05.0": 64, "0000:15:06.0": 0} {
+		if err := os.Truncate(filepath.Join(dir, devices+name+"/config"), size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	remove(t, dir, devices+"0000:15:07.0/config")
+	tree := open(t, dir)
+	for address, want := range map[string]tristate.State{
+		"0000:15:01.0": tristate.True, "0000:15:02.0": tristate.False, "0000:15:03.0": tristate.False, "0000:15:04.0": tristate.Unknown,
+		"0000:15:05.0": tristate.Unknown, "0000:15:06.0": tristate.Unknown, "0000:15:07.0": tristate.Unknown, "0000:15:08.0": tristate.Unknown,
+	} {
+		if got := pci.ReadATS(tree, at(t, address)); got != want {
+			t.Errorf("%s: %v, want %v", address, got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package pci_test
 
 import (
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -65,6 +66,63 @@ pci0000:ac numa=0
 			var problems []string
 			if tt.unread {
 				problems = []string{"open /" + tt.dir}
+			}
+			wantProblems(t, inv.Problems, problems...)
+		})
+	}
+}
+
+// lineUnread is a machine on which one file gives an error.
+type lineUnread struct {
+	host.Source
+	file string
+	err  error
+}
+
+func (l lineUnread) Open(name string) (host.File, error) {
+	if name == l.file {
+		return nil, host.PathError("open", name, l.err)
+	}
+	return l.Source.Open(name)
+}
+
+// TestScanLinksUnread: where a GPU shares memory with its CPU, NCCL goes by the links of GPUs, NICs
+// and the bridges above them. One that cannot be read is noted; elsewhere none is looked at.
+func TestScanLinksUnread(t *testing.T) {
+	t.Parallel()
+	const machineText = `
+arm
+pci0009:00 numa=0
+  0009:00:00.0 port 10de:22b1
+    0009:01:00.0 gpu 10de:2941
+pci0000:00 numa=0
+  0000:00:00.0 port 10de:22b1
+    0000:03:00.0 ib 15b3:1021 rdma=mlx5_0
+`
+	const nic, bridge = "0000:03:00.0", "0000:00:00.0"
+	for _, tt := range []struct {
+		name, text, file string
+		err              error
+		unread           bool
+	}{
+		{"all are read", machineText, "", nil, false},
+		{"the speed of a NIC", machineText, devices + nic + "/max_link_speed", unix.EACCES, true},
+		{"the width of a bridge", machineText, devices + bridge + "/max_link_width", unix.EIO, true},
+		{"a file that is not there", machineText, devices + nic + "/max_link_speed", unix.ENOENT, false},
+		{"a GPU with memory of its own", strings.Replace(machineText, "10de:2941", "10de:2330", 1), devices + nic + "/max_link_speed", unix.EACCES, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			fs := host.New(lineUnread{open(t, write(t, tt.text)), tt.file, tt.err}, "/")
+			inv, err := pci.Scan(fs, family.Known(), source.What{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if inv.LinksUnread != tt.unread {
+				t.Errorf("unread %t, want %t", inv.LinksUnread, tt.unread)
+			}
+			var problems []string
+			if tt.unread {
+				problems = []string{"open /" + tt.file}
 			}
 			wantProblems(t, inv.Problems, problems...)
 		})

@@ -22,14 +22,14 @@ type Container struct {
 	// GDRCopy reports whether its device node is there.
 	GDRCopy tristate.State
 	// Ports are the active Ethernet ports of RDMA devices in this network namespace, by the
-	// device's name and number. In a snapshot they are unread.
+	// device's name and number.
 	Ports []rdma.GIDTable
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
 }
 
 // ReadContainer reads these facts. devices are the RDMA devices to look at. In a snapshot all of it
-// is unknown: it has no process, and addresses of networks are left out of it.
+// but the ports is unknown: it has no process.
 func ReadContainer(fs *host.FS, seen *Devices, devices []*rdma.Device) Container {
 	c := Container{Process: Process{User: -1}, Usable: map[string]tristate.State{}}
 	var here []*rdma.Device

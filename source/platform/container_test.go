@@ -39,14 +39,20 @@ func allDevices(t *testing.T) (dir string) {
 	return dir
 }
 
-// readContainer reads what a container lets its processes do from a tree, or from a snapshot of it.
-func readContainer(t *testing.T, dir string, record bool) platform.Container {
+func machineOf(t *testing.T, dir string) *host.FS {
 	t.Helper()
 	fs, err := host.Open(host.Options{Root: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = fs.Close() })
+	return fs
+}
+
+// readContainer reads what a container lets its processes do from a tree, or from a snapshot of it.
+func readContainer(t *testing.T, dir string, record bool) platform.Container {
+	t.Helper()
+	fs := machineOf(t, dir)
 	if record {
 		recorder := snapshot.Record(fs)
 		_ = containerFrom(t, recorder.FS(dir))
@@ -132,13 +138,30 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestContainerInSnapshot: nothing is known of a process, and nothing is a problem.
+// TestContainerInSnapshot: the ports are known, and nothing of a process. Nothing is a problem,
+// neither where a snapshot was taken before GIDs were recorded.
 func TestContainerInSnapshot(t *testing.T) {
-	f := readContainer(t, allDevices(t), true)
+	dir := allDevices(t)
+	f := readContainer(t, dir, true)
 	if len(f.Usable) > 0 || f.Process.Locked != nil || f.Process.Capabilities != nil || f.GDRCopy != tristate.Unknown || len(f.Problems) > 0 {
 		t.Errorf("%+v", f)
 	}
-	if len(f.Ports) != 1 || !f.Ports[0].Unread || len(f.Ports[0].GIDs) > 0 {
+	if len(f.Ports) != 1 || f.Ports[0].Unread || len(f.Ports[0].GIDs) != 1 || f.Ports[0].GIDs[0].NetDev != "eth0" {
 		t.Errorf("ports %+v", f.Ports)
 	}
+	old := host.New(withoutGIDs{machineOf(t, dir)}, "snapshot")
+	f = containerFrom(t, old)
+	if len(f.Ports) != 1 || !f.Ports[0].Unread || len(f.Ports[0].GIDs) > 0 || len(f.Problems) > 0 {
+		t.Errorf("from an older snapshot: ports %+v, problems %v", f.Ports, f.Problems)
+	}
+}
+
+// withoutGIDs is a machine of which nobody asked for GIDs.
+type withoutGIDs struct{ host.Source }
+
+func (s withoutGIDs) Names(name string) ([]string, error) {
+	if strings.HasSuffix(name, "/gids") {
+		return nil, host.PathError("open", name, host.ErrNotRecorded)
+	}
+	return s.Source.Names(name)
 }

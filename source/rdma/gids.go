@@ -47,7 +47,11 @@ const maxGIDs = 4096
 // drivers/infiniband/core/sysfs.c, show_port_gid and _show_port_gid_attr). err is the first
 // fact that could not be read; the entries are then those that could.
 func (d *Device) ReadGIDs(fs *host.FS, port int) (gids []GID, err error) {
-	dir := d.PortFile(port, "")[1:]
+	return readGIDs(fs, d.PortFile(port, "")[1:])
+}
+
+// readGIDs reads the table of the port in a directory.
+func readGIDs(fs *host.FS, dir string) (gids []GID, err error) {
 	names, err := fs.Names(dir + GIDFile)
 	if err != nil {
 		return nil, err
@@ -81,22 +85,19 @@ type GIDTable struct {
 func (p *GIDTable) File() string { return p.Device.PortFile(p.Number, GIDFile) }
 
 // ReadGIDTables reads the GIDs of the active Ethernet ports of some devices, by the device's name
-// and number. A snapshot, from which addresses are left out, has none of them.
+// and number. In a snapshot they have other addresses of the same kind. That an older one has none
+// of them is no problem.
 func ReadGIDTables(fs *host.FS, devices []*Device) (ports []GIDTable, problems []error) {
 	for _, d := range devices {
 		for _, p := range d.Ports {
 			if !p.Active() || p.LinkLayer != "Ethernet" {
 				continue
 			}
-			port := GIDTable{Device: d, Number: p.Number, Unread: true}
-			if fs.Live() {
-				gids, err := d.ReadGIDs(fs, p.Number)
-				if err != nil {
-					problems = append(problems, err)
-				}
-				port.GIDs, port.Unread = gids, err != nil
+			gids, err := d.ReadGIDs(fs, p.Number)
+			if err != nil && !errors.Is(err, host.ErrNotRecorded) {
+				problems = append(problems, err)
 			}
-			ports = append(ports, port)
+			ports = append(ports, GIDTable{Device: d, Number: p.Number, GIDs: gids, Unread: err != nil})
 		}
 	}
 	slices.SortFunc(ports, func(a, b GIDTable) int {

@@ -124,6 +124,9 @@ func portsOf(fs *host.FS, dir, net string, what source.What) (a answer) {
 		}
 		p := Port{Number: n}
 		base := dir + "/" + number + "/"
+		if what.Everything { // for the snapshot alone; the kernel knows them without asking the NIC
+			_, _ = readGIDs(fs, base)
+		}
 		p.State, err = attribute(ports, base+StateFile, parseState)
 		problem(err)
 		p.LinkLayer, err = attribute(ports, base+LinkLayerFile, parseLinkLayer)

@@ -259,12 +259,21 @@ func (inv *Inventory) describe(fs *host.FS, functions *pci.Inventory, d *Device,
 		_, d.NodeType, _ = strings.Cut(text, ": ")
 	}
 	if d.PCI != nil {
-		d.NetDevs, _ = fs.Names(functionDir(*d.PCI) + "/net") // InfiniBand may have none
-		for i, name := range d.NetDevs {
-			d.NetDevs[i] = sanitize.Terminal(name)
-		}
-		slices.Sort(d.NetDevs)
+		d.netDevs(fs, what)
 	}
+}
+
+// netDevs finds the network devices of a device's function.
+func (d *Device) netDevs(fs *host.FS, what source.What) {
+	net := functionDir(*d.PCI) + "/net"
+	d.NetDevs, _ = fs.Names(net) // InfiniBand may have none
+	for i, name := range d.NetDevs {
+		if what.Everything {
+			_, _ = fs.Line(net + "/" + name + "/mtu") // for the snapshot alone
+		}
+		d.NetDevs[i] = sanitize.Terminal(name)
+	}
+	slices.Sort(d.NetDevs)
 }
 
 // byClass finds the PCI function of a device that the class lists (pci.OwnerOf), or else the NIC

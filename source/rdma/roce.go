@@ -1,6 +1,7 @@
 package rdma
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"strconv"
@@ -26,10 +27,10 @@ const firstGIDs = 32
 
 // readRoCE reads what the port in a directory uses. net is the directory of the network
 // devices of its function, "" where the MTU does not follow from theirs. err is the first
-// fact that could not be read; files that are not there are none.
+// fact that could not be read; files that are not there, or not in a snapshot, are none.
 func readRoCE(fs *host.FS, dir, net string) (r RoCE, err error) {
 	keep := func(failed error) {
-		if err == nil && !host.Absent(failed) {
+		if err == nil && !host.Absent(failed) && !errors.Is(failed, host.ErrNotRecorded) {
 			err = failed
 		}
 	}

@@ -12,6 +12,8 @@
 //	nodes  2
 //	dmi    Example Inc. | Example 9000 | Example BIOS 1.0
 //	cpu    143 Intel(R) Xeon(R) Platinum 8480+
+//	flags  tdx_guest
+//	kernel 6.8.0-45-generic
 //	dwords PeerMappingOverride=1;
 //
 //	pci0000:15 numa=0
@@ -82,6 +84,9 @@ type Machine struct {
 	Dwords *string
 	// Override is GrdmaPciTopoCheckOverride of NVIDIA's driver, "" for its default.
 	Override string
+	// Flags are further flags of the CPU, and Kernel the release of the kernel in place of that of
+	// the state; "" for none.
+	Flags, Kernel string
 	// Vendor, Product and BIOS are what its firmware calls the machine and itself, "" for
 	// made-up ones.
 	Vendor, Product, BIOS string
@@ -176,6 +181,10 @@ func (p *parser) line(line string) error {
 		p.m.Virtual = true
 	case words[0] == "cpu":
 		p.m.CPU = rest
+	case words[0] == "flags":
+		p.m.Flags = " " + rest
+	case words[0] == "kernel":
+		p.m.Kernel = rest
 	case words[0] == "dwords":
 		p.m.Dwords = &rest
 	case words[0] == "override":

@@ -62,8 +62,11 @@ func (w *writer) modules() {
 	for name, text := range w.s.Files {
 		w.file(name, text)
 	}
-	if _, own := w.s.Files[osrelease]; w.m.Arm && !own {
+	if _, own := w.s.Files[osrelease]; w.m.Kernel == "" && w.m.Arm && !own {
 		w.file(osrelease, "6.14.0-1007-generic\n")
+	}
+	if w.m.Kernel != "" {
+		w.file(osrelease, w.m.Kernel+"\n")
 	}
 }
 

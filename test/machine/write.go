@@ -160,7 +160,7 @@ func (w *writer) platform() {
 		if named {
 			name = "model name\t: " + name + "\n"
 		}
-		w.file("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: "+model+"\n"+name+"flags\t\t: "+flags+"\n\n")
+		w.file("proc/cpuinfo", "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: "+model+"\n"+name+"flags\t\t: "+flags+w.m.Flags+"\n\n")
 	}
 	w.file("sys/class/dmi/id/sys_vendor", vendor+"\n")
 	w.file("sys/class/dmi/id/product_name", product+"\n")

@@ -148,9 +148,13 @@ func (f *File) Find(fn *pci.Function) *Element {
 	return f.pci[a.String()]
 }
 
-// FindItself reports whether a file has a function at its own address. A nil file has none.
-func (f *File) FindItself(fn *pci.Function) bool {
-	return f != nil && f.pci[fn.Address.String()] != nil
+// FindUnmerged reports whether NCCL finds a NIC in a file with NCCL_IB_MERGE_VFS=0 alone: at
+// function 0 of its own device, and that is not device 0, where it looks by default
+// (src/transport/net_ib/init.cc, ncclIbGetPciPath). A nil file has none.
+func (f *File) FindUnmerged(fn *pci.Function) bool {
+	a := fn.Address
+	a.Function = 0
+	return f != nil && a.Device != 0 && f.pci[a.String()] != nil && f.pci[a.String()] == f.Find(fn)
 }
 
 // Path rates two elements of a file by their places alone, as a switch of any chip is one. A file

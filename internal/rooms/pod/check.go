@@ -22,7 +22,7 @@ type check = finding.Check[*judged]
 var (
 	ofProcess = []check{gpuNodes, verbsNodes, lockedMemory, roceGIDs, gidIndex}
 	ofOthers  = []check{
-		switchedOff, nicVariables, ibgda, libibverbs, verbsProvider, ncclPlugin, frameworkWays, allocator, ucxBond, ncclGIN,
+		virtualFunctions, switchedOff, nicVariables, ibgda, libibverbs, verbsProvider, ncclPlugin, frameworkWays, allocator, ucxBond, ncclGIN,
 	}
 	checks = slices.Concat(ofProcess, ofOthers)
 )
@@ -56,9 +56,10 @@ func Codes() []finding.Code {
 	return finding.Unique(all)
 }
 
-// About reports whether a finding is about a container.
+// About reports whether a finding is about a container. One that stands in the place of the node's
+// is about the node.
 func About(found *finding.Finding) bool {
-	return slices.ContainsFunc(checks, func(c check) bool { return c.Name == found.Check })
+	return found.Check != findings.NCCLDefault && slices.ContainsFunc(checks, func(c check) bool { return c.Name == found.Check })
 }
 
 // Ready reports whether a container is ready, by the findings about it alone: False where

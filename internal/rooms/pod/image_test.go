@@ -161,7 +161,7 @@ func TestImageRight(t *testing.T) {
 			c.variables["NCCL_GIN_TYPE"], c.variables["NCCL_CROSS_NIC"] = "3", "1"
 		},
 		"segments that are not expandable":          func(c *container) { c.variables["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:False" },
-		"a framework that nobody knows the ways of": withImage(has("rccl", "2.27.7")),
+		"a framework that nobody knows the ways of": withImage(has("nvshmem", "3.3.9")),
 	}
 	for name, change := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"gdr-features/host"
 	"gdr-features/internal/assign"
 	"gdr-features/internal/deadline"
+	"gdr-features/internal/frameworks"
 	"gdr-features/internal/image"
 	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
@@ -58,10 +60,24 @@ func Read(ctx context.Context, root *host.FS, here assign.Here, q Question) (c *
 			problems = append(problems, libraries.Problems...)
 		}
 	}
-	c = newContainer(here, q, seen)
+	c = newContainer(here, q, withoutRanged(seen, root.Live(), q.Variables))
 	c.Image, c.ImageUnread = libraries, unread
 	c.Environment.ReadFiles(q.ReadFile)
 	return c, problems
+}
+
+// withoutRanged leaves the GIDs of a snapshot unread where a variable chooses them by a range of
+// addresses: the addresses in a snapshot are not those of the machine.
+func withoutRanged(c platform.Container, live bool, variables map[string]string) platform.Container {
+	ranged := func(chooser string) bool { return frameworks.NewGIDWish(chooser, variables).Range != nil }
+	if live || !slices.ContainsFunc(frameworks.GIDChoosers[:], ranged) {
+		return c
+	}
+	c.Ports = slices.Clone(c.Ports)
+	for i := range c.Ports {
+		c.Ports[i].GIDs, c.Ports[i].Unread = nil, true
+	}
+	return c
 }
 
 // read waits for a reading until the context ends. The error of a timeout has the name.

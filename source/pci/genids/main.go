@@ -26,7 +26,7 @@ import (
 // (6.18), kubevirt/kubevirt#19070 and NVIDIA/k8s-test-infra#872 for Rubin, rdma-core's mlx5
 // device table (v64); AMD's rules for Node Feature Discovery
 // (ROCm/gpu-operator, hack/k8s-patch, gpu-nfd-default-rule.yaml); the kernel's bnxt.c,
-// gdma.h (6.12) and ionic.h (6.18).
+// gdma.h (6.12) and ionic.h (6.18); HewlettPackard/shs-cxi-driver, cass_core.h, for Slingshot.
 var later = map[string]string{
 	"1002:7410": "Instinct MI210 VF",
 	"1002:74a8": "Instinct MI308X HF",
@@ -49,12 +49,14 @@ var later = map[string]string{
 	"14e4:1761": "BCM57604",
 	"14e4:1762": "BCM57602",
 	"14e4:1763": "BCM57601",
+	"1590:0371": "Slingshot Cassini 2",
 	"15b3:2101": "ConnectX-10 NVLink-C2C",
 	"15b3:a2d2": "BlueField ConnectX-5",
 	"15b3:a2d6": "BlueField-2 ConnectX-6 Dx",
 	"15b3:a2d9": "BlueField-3 Lx ConnectX-7",
 	"15b3:a2dc": "BlueField-3 ConnectX-7",
 	"15b3:a2df": "BlueField-4",
+	"17db:0501": "Slingshot Cassini",
 	"1dd8:1002": "Pensando DSC or Pollara",
 	"1dd8:1003": "Pensando DSC or Pollara VF",
 	"8086:24f0": "Omni-Path HFI 100 Series",
