@@ -99,10 +99,10 @@ variables are ignored.`,
 	a.Complete(c)
 	judging := []*cobra.Command{a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.envCommand(), a.claimCommand(), a.logCommand()}
 	recording := a.snapshotCommand()
-	nodes, slices := a.ofCluster(cli.NodesCommand(&cli.Nodes{})), a.ofCluster(cli.SlicesCommand(&cli.Nodes{}), "slices")
+	nodes := a.ofCluster(cli.NodesCommand(&cli.Nodes{}))
 	nodes.AddCommand(a.ofCluster(cli.DiffCommand(&cli.Nodes{}), "diff"))
 	c.AddCommand(judging...)
-	c.AddCommand(recording, nodes, slices, a.runCommand(), a.copyCommand(), cli.VersionCommand("gdr-features", version))
+	c.AddCommand(recording, nodes, a.runCommand(), a.copyCommand(), cli.VersionCommand("gdr-features", version))
 	for _, command := range append(judging, c) {
 		variables[command] = machineflags.ReportFlags
 	}
