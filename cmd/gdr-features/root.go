@@ -67,11 +67,11 @@ and no CUDA, and changes nothing.
 Without a command it shows the matrix and the verdict on a terminal, and prints the
 node labels otherwise, so that it works as a hook of Node Feature Discovery.
 
-The flags --sysfs, --procfs, --topology-file, --nic-families and --probe-verbs, and
---expect of check and labels, can also be set by environment variables
-(GDR_FEATURES_SYSFS for --sysfs), as those of the node agent: in its Pod a command
-judges what the agent judges. The command line takes precedence; with --root the
-variables are ignored.`,
+The flags --sysfs, --procfs, --topology-file, --nic-families, --nic-exclude and
+--probe-verbs, and --expect of check and labels, can also be set by environment
+variables (GDR_FEATURES_SYSFS for --sysfs), as those of the node agent: in its Pod a
+command judges what the agent judges. The command line takes precedence; with --root
+the variables are ignored.`,
 		Example: `  gdr-features                         # what is here, and is it ready?
   gdr-features check                   # why is it not ready, and how to fix it
   gdr-features topo -o json            # every pair of GPU and NIC, for programs
