@@ -79,7 +79,7 @@ func compare(t *testing.T, page pages.Page, block pages.Block) {
 		said, _ := sh.run(t, command)
 		want += "$ " + command + "\n" + said
 	}
-	if !*update {
+	if !update {
 		if want != block.Text {
 			t.Errorf("(-program +page):\n%s\nthe program prints\n%s", cmp.Diff(want, block.Text), want)
 		}
