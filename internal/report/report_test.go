@@ -225,7 +225,6 @@ func TestMachines(t *testing.T) {
 		{"aws-p6-b200-mixed", "ready", label.Set{label.NICs: "8", label.Level: "PIX", "gdr.nic.efa": "true"}, []string{"gdr.nic.mlx5"}},
 		{"supermicro-mi300x-thor2", "ready", label.Set{label.Level: "PXB", "gdr.gpu.amd": "true", "gdr.nic.bnxt_re": "true", "gdr.nic.mlx5": "true"}, []string{label.ConnectX}},
 		{"dgx-h100-e810-mixed", "ready", label.Set{label.Level: "PXB", label.ConnectX: "true"}, []string{"gdr.nic.irdma"}},
-		{"made-e810-lom-l40s", "ready", label.Set{label.NICs: "0"}, []string{label.Capable, label.Ready, label.Level}},
 		{"connectx3", "ready", label.Set{label.NICs: "1", label.DMABuf: "false", label.Ready: "true"}, nil},
 	} {
 		t.Run(tc.machine+" "+tc.state, func(t *testing.T) {
