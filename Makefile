@@ -109,10 +109,6 @@ release: ## build a release into dist/: VERSION= IMAGE= URL= (buildah)
 nccl: ## compare with NCCL's own code, NCCL_ORACLE=PROGRAM (3 min)
 	NCCL_ORACLE='$(abspath $(NCCL_ORACLE))' $(GO) test $(UNCACHED) -tags nccl -v ./test/nccl
 
-.PHONY: changelog
-changelog: ## before a release: move the files of changes/ into CHANGELOG.md
-	$(GO) run ./hack/changelog
-
 .PHONY: clean
 clean: ## remove what was built
 	rm -rf bin dist
