@@ -111,7 +111,7 @@ func Load(name string) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := parse(string(text), name+":%d: %w")
+	m, err := parse(string(text), name+":%d: %w", true)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,8 @@ import (
 // A description with a mistake is refused, with the line.
 func TestParseMistakes(t *testing.T) {
 	const right = "nodes 2\npci0000:15 numa=0\n  0000:15:01.0 port 8086:352a acs=001d\n    0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n"
-	if _, err := Parse(right); err != nil {
+	read := func(text string) error { _, err := parse(text, "line %d: %w", true); return err }
+	if err := read(right); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range [][2]string{ // what stands instead, and the error
@@ -29,7 +30,7 @@ func TestParseMistakes(t *testing.T) {
 		{"nodes 2", `nodes two|line 1: nodes two: must be a number of NUMA nodes`},
 	} {
 		instead, want, _ := strings.Cut(test[1], "|")
-		_, err := Parse(strings.Replace(right, test[0], instead, 1))
+		err := read(strings.Replace(right, test[0], instead, 1))
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: error %v, want %s", instead, err, want)
 		}
