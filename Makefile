@@ -35,7 +35,17 @@ run: build ## show this machine; if it has no GPU, show an example machine too
 
 .PHONY: test
 test: ## run the tests (1 min)
+	@$(CHECK) vet -tags vm ./test/vm # it runs by hand or in .ci/run full, and must compile
 	@GO='$(GO)' ./hack/test.sh
+
+# As hack/test.sh builds, without the race detector: what one has compiled the other takes.
+CHECK = GOFLAGS="$${GOFLAGS:--trimpath}" $(GO)
+
+.PHONY: check
+check: ## after every step: build, vet, quick tests (2 min)
+	$(CHECK) vet ./...
+	$(CHECK) vet -tags vm ./test/vm
+	@started=$$(date +%s); GOGC=400 $(CHECK) test -short -vet=off ./... && echo "tests took $$(( $$(date +%s) - started )) s"
 
 # Modules of their own, and the build tags of their tests.
 MODULES = hack/release examples/nfd-worker examples/levels test/chart test/monitoring test/browser test/dra test/e2e
@@ -62,8 +72,8 @@ bench: ## measure CPU, memory and size (1 min; gcc, lstopo)
 
 .PHONY: golden
 golden: ## update golden files, manual pages and examples in docs
-	$(GO) test ./cmd/gdr-features -run 'Test(Golden|Man|Pages$$)' -update
-	UPDATE_GOLDEN=1 $(GO) test ./internal/monitor -run TestMetrics
+	UPDATE=1 $(CHECK) test ./cmd/gdr-features -run 'Test(Golden|Man|Pages$$|CommandsPage)'
+	UPDATE=1 $(CHECK) test ./internal/monitor ./internal/mechanism -run 'Test(Metrics|Page)$$'
 	git status --short testdata/golden man '*.md' internal/monitor
 
 PREFIX ?= /usr/local

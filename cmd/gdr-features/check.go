@@ -32,8 +32,9 @@ func (a *app) checkCommand() *cobra.Command {
 		Use:   "check",
 		Short: "Tell whether GPUDirect RDMA is ready here, and why not",
 		Long: `check tests every prerequisite of GPUDirect RDMA and prints a line for each: OK, WARN,
-FAIL or UNKNOWN, what was found and how to fix it; -o wide adds the files it was read
-from. Every finding that is not OK has a code, and "explain CODE" tells more about it.
+FAIL or UNKNOWN, what was found and how to fix it. Every finding that is not OK has a
+code, and "explain CODE" tells more about it; for these -o wide adds the files that they
+were read from.
 "Ready" means that all prerequisites are in place; only a transfer proves more.
 
 With --pod it looks from inside a container: which device nodes of GPUs and NICs it has

@@ -25,9 +25,10 @@ func (a *app) claimCommand() *cobra.Command {
 		Long: `claim prints a ResourceClaimTemplate (resource.k8s.io/v1) for Kubernetes' Dynamic
 Resource Allocation. It asks for pairs of a GPU and a NIC with an RDMA device, in which
 both have the same value of a standard attribute: pcieRoot if that gives every GPU of
-this machine a NIC, else numaNode. The label gdr.align has the same word: select nodes
-by it, so that the claim can be met where the Pod goes. The annotation gdr.level is the
-worst level that the claim can give on a node like this one.
+this machine a NIC, else numaNode. Select nodes by the label gdr.align, so that the claim
+can be met where the Pod goes. It has the same word as a rule; a note on standard error
+says so where it does not. The annotation gdr.level is the worst level that the claim can
+give on a node like this one.
 
 NICs that env would not use are selected out by address, and named on standard error.
 

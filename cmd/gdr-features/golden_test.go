@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"hash/crc32"
 	"io/fs"
@@ -11,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,7 +19,17 @@ import (
 	"gdr-features/test/testsize"
 )
 
-var update = flag.Bool("update", false, "write the golden files instead of comparing")
+// update: write the golden files instead of comparing (make golden).
+var update = os.Getenv("UPDATE") != ""
+
+// differing counts the golden files that differ. Only the first few are shown: TestMain counts
+// the others.
+var differing atomic.Int64
+
+const (
+	shownFiles = 3
+	shownLines = 40
+)
 
 const (
 	machinesDir = "../../testdata/machines"
@@ -198,7 +208,7 @@ func TestGoldenFilesAreWritten(t *testing.T) {
 		switch {
 		case err != nil || d.IsDir() || written[file]:
 			return err
-		case *update:
+		case update:
 			return os.Remove(file)
 		}
 		t.Errorf("no test writes %s (make golden removes it)", file)
@@ -227,7 +237,7 @@ func printed(t *testing.T, dir, args string) (text []byte, status int) {
 
 func golden(t *testing.T, file string, got []byte) {
 	t.Helper()
-	if *update {
+	if update {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +250,16 @@ func golden(t *testing.T, file string, got []byte) {
 	if err != nil {
 		t.Fatalf("%v (make golden writes it)", err)
 	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", file, diff)
+	diff := cmp.Diff(string(want), string(got))
+	switch {
+	case diff == "":
+	case differing.Add(1) > shownFiles:
+		t.Fail()
+	default:
+		lines := strings.SplitAfter(diff, "\n")
+		if more := len(lines) - shownLines; more > 0 {
+			lines = append(lines[:shownLines], fmt.Sprintf("and %d more lines\n", more))
+		}
+		t.Errorf("%s (-want +got):\n%s", file, strings.Join(lines, ""))
 	}
 }

@@ -24,7 +24,7 @@ func TestMan(t *testing.T) {
 		if _, ok := pages[filepath.Base(file)]; ok {
 			continue
 		}
-		if !*update {
+		if !update {
 			t.Errorf("%s belongs to no command (make golden removes it)", file)
 		} else if err := os.Remove(file); err != nil {
 			t.Fatal(err)

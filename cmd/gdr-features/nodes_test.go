@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// nodes and slices execute kubectl-gdr with the flags and names that they were given; help and
-// mistakes do not need it.
+// nodes and nodes diff execute kubectl-gdr with the flags and names that they were given; help
+// and mistakes do not need it.
 func TestNodesBecomes(t *testing.T) {
 	program := install(t)
 	other := strings.TrimSuffix(program, "gdr-features") + "kubectl-gdr"
@@ -28,9 +28,6 @@ func TestNodesBecomes(t *testing.T) {
 		{[]string{"nodes", "--", "-n1"}, true, 7, "--\n-n1\n", ""},
 		{[]string{"nodes", "diff", "-owide", "-l", "pool=train", "n1"}, true, 7, "diff\n--output=wide\n--selector=pool=train\n--\nn1\n", ""},
 		{[]string{"nodes", "diff", "--root", "/"}, true, 1, "", "gdr-features: --root is about one machine and does not go with diff, which reads a cluster\n"},
-		{[]string{"slices", "-owide", "n1"}, true, 7, "slices\n--output=wide\n--\nn1\n", ""},
-		{[]string{"slices", "--root", "/"}, true, 1, "", "gdr-features: --root is about one machine and does not go with slices, which reads a cluster\n"},
-		{[]string{"slices", "--summary"}, true, 1, "", "gdr-features: unknown flag: --summary\n"},
 		{[]string{"nodes"}, false, 1, "", "gdr-features: " + other + ": no such file or directory; install kubectl-gdr beside gdr-features\n"},
 		{[]string{"nodes", "--root", "/"}, true, 1, "", "gdr-features: --root is about one machine and does not go with nodes, which reads a cluster\n"},
 		{[]string{"nodes", "--probe-verbs"}, true, 1, "", "gdr-features: --probe-verbs is about one machine and does not go with nodes, which reads a cluster\n"},

@@ -274,7 +274,7 @@ func TestPodGPUs(t *testing.T) {
 func TestForTakes(t *testing.T) {
 	for _, name := range frameworks.Names() {
 		if !slices.Contains(mechanism.Names(), name) {
-			t.Errorf("check --pod --for does not take %s", name)
+			t.Errorf("check --pod --for does not take %s: it has no row in internal/mechanism (rows.go)", name)
 		}
 	}
 }

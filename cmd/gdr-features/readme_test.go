@@ -79,7 +79,7 @@ func compare(t *testing.T, page pages.Page, block pages.Block) {
 		said, _ := sh.run(t, command)
 		want += "$ " + command + "\n" + said
 	}
-	if !*update {
+	if !update {
 		if want != block.Text {
 			t.Errorf("(-program +page):\n%s\nthe program prints\n%s", cmp.Diff(want, block.Text), want)
 		}
@@ -184,7 +184,7 @@ var placeholders = strings.NewReplacer(
 	"--root NODE ", "", "--image DIR", "--image .", "copy DIR", "copy .", "copy /gdr", "copy .", "[", "", "]", "")
 
 // clustered are the commands that test/e2e runs, in a cluster.
-var clustered = regexp.MustCompile(`^gdr-features (?:run|nodes|slices)\b`)
+var clustered = regexp.MustCompile(`^gdr-features (?:run|nodes)\b`)
 
 // TestCommands runs the commands of gdr-features that a page shows within the text, in a Pod or
 // at the end of a pipe too. Some leave the name of the program out.

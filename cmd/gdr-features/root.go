@@ -67,11 +67,11 @@ and no CUDA, and changes nothing.
 Without a command it shows the matrix and the verdict on a terminal, and prints the
 node labels otherwise, so that it works as a hook of Node Feature Discovery.
 
-The flags --sysfs, --procfs, --topology-file, --nic-families and --probe-verbs, and
---expect of check and labels, can also be set by environment variables
-(GDR_FEATURES_SYSFS for --sysfs), as those of the node agent: in its Pod a command
-judges what the agent judges. The command line takes precedence; with --root the
-variables are ignored.`,
+The flags --sysfs, --procfs, --topology-file, --nic-families, --nic-exclude and
+--probe-verbs, and --expect of check and labels, can also be set by environment
+variables (GDR_FEATURES_SYSFS for --sysfs), as those of the node agent: in its Pod a
+command judges what the agent judges. The command line takes precedence; with --root
+the variables are ignored.`,
 		Example: `  gdr-features                         # what is here, and is it ready?
   gdr-features check                   # why is it not ready, and how to fix it
   gdr-features topo -o json            # every pair of GPU and NIC, for programs
@@ -99,10 +99,10 @@ variables are ignored.`,
 	a.Complete(c)
 	judging := []*cobra.Command{a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.envCommand(), a.claimCommand(), a.logCommand()}
 	recording := a.snapshotCommand()
-	nodes, slices := a.ofCluster(cli.NodesCommand(&cli.Nodes{})), a.ofCluster(cli.SlicesCommand(&cli.Nodes{}), "slices")
+	nodes := a.ofCluster(cli.NodesCommand(&cli.Nodes{}))
 	nodes.AddCommand(a.ofCluster(cli.DiffCommand(&cli.Nodes{}), "diff"))
 	c.AddCommand(judging...)
-	c.AddCommand(recording, nodes, slices, a.runCommand(), a.copyCommand(), cli.VersionCommand("gdr-features", version))
+	c.AddCommand(recording, nodes, a.runCommand(), a.copyCommand(), cli.VersionCommand("gdr-features", version))
 	for _, command := range append(judging, c) {
 		variables[command] = machineflags.ReportFlags
 	}

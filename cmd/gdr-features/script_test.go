@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,15 +20,27 @@ import (
 	"gdr-features/test/testsize"
 )
 
-// TestMain lets scripts run this program by its name.
+// TestMain lets scripts run this program by its name. At the end it counts the golden files whose
+// differences were not shown.
 func TestMain(m *testing.M) {
-	script.Main(m, map[string]func(){
+	script.Main(counting{m}, map[string]func(){
 		"gdr-features": func() {
 			os.Exit(run(context.Background(), os.Args[1:], streams{
 				in: os.Stdin, out: os.Stdout, err: os.Stderr, terminal: term.IsTerminal(int(os.Stdout.Fd())), become: become, now: time.Now, limit: patient,
 			}))
 		},
 	})
+}
+
+// counting are the tests of this package.
+type counting struct{ m *testing.M }
+
+func (c counting) Run() int {
+	status := c.m.Run()
+	if more := differing.Load() - shownFiles; more > 0 {
+		fmt.Fprintf(os.Stderr, "and %d more golden files differ: make golden writes them, git diff shows them\n", more)
+	}
+	return status
 }
 
 // TestScripts are the contract of the command line: flags, output, exit status.

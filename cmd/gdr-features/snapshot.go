@@ -19,7 +19,7 @@ func (a *app) snapshotCommand() *cobra.Command {
 		Short: "Write what was read of this machine to one text file, to send to others",
 		Long: `snapshot reads what all commands read, once, and writes it to one text file: the
 content of each file, each link, each directory, and what was missing, not permitted,
-or gave no answer. Every command but run, nodes and slices accepts the file as --root
+or gave no answer. Every command but run and nodes accepts the file as --root
 and prints what it prints on this machine.
 
 Serial numbers, GUIDs, UUIDs, MACs and the addresses in GID tables are replaced by

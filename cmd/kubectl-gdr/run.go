@@ -46,18 +46,18 @@ type program struct {
 	flags cli.Nodes
 }
 
-// command is kubectl gdr, which shows nodes, with the commands diff, slices, log and image below it.
+// command is kubectl gdr, which shows nodes, with the commands diff, log and image below it.
 func command(s streams, page io.Writer) *cobra.Command {
 	p := &program{streams: s, page: page}
-	c, diff, below := cli.NodesCommand(&p.flags), cli.DiffCommand(&p.flags), cli.SlicesCommand(&p.flags)
+	c, diff := cli.NodesCommand(&p.flags), cli.DiffCommand(&p.flags)
 	c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gdr"}
 	c.Version = cli.Version(version)
-	c.RunE, diff.RunE, below.RunE = p.nodes, p.diff, p.slices
+	c.RunE, diff.RunE = p.nodes, p.diff
 	c.Args = cobra.ArbitraryArgs // nodes, not commands
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(&cobra.Command{Hidden: true}) // help is the name of a node
 	log := logcommand.Log{In: s.in, Out: s.out, Page: page, Err: s.err, Now: s.now}
-	c.AddCommand(diff, below, log.Command("kubectl gdr", ""), imagecommand.New(s.out, os.Getenv))
+	c.AddCommand(diff, log.Command("kubectl gdr", ""), imagecommand.New(s.out, os.Getenv))
 	return c
 }
 

@@ -10,7 +10,7 @@ import (
 // runs for `kubectl gdr`: it also runs on macOS and Windows.
 const NodesProgram = "kubectl-gdr"
 
-// Nodes are the flags of the commands nodes, nodes diff and slices; only nodes has Summarize.
+// Nodes are the flags of the commands nodes and nodes diff; only nodes has Summarize.
 type Nodes struct {
 	Kubeconfig, Context  string
 	Namespace            string
@@ -50,32 +50,6 @@ also when a NODE has published nothing.`,
 	}, "print neither headings nor summary, for scripts")
 	c.Flags().BoolVar(&o.Summarize, "summary", false, "print only the summary")
 	return c
-}
-
-// SlicesCommand is the command slices with its flags and help, but without its action.
-func SlicesCommand(o *Nodes) *cobra.Command {
-	return o.define(&cobra.Command{
-		Use:   "slices [NODE...]",
-		Short: "Compare what DRA drivers publish with the nodes, one line each",
-		Long: `slices reads the ResourceSlices that DRA drivers of GPUs (gpu.nvidia.com,
-gpu.amd.com) and of NICs (dra.net, sriovnetwork.k8snetworkplumbingwg.io) have published,
-and compares them with what the agents have found on the nodes. It prints one line a node
-and then what differs or is missing, and what to do. It changes nothing.
-
-GPUS and NICS are published and listed devices: 7/8 means that drivers publish 7, and the
-agent lists 8. Only NICs with an RDMA device count. PCIEROOT, NUMANODE and ADDRESS are the
-three ways to claim a GPU with a NIC near it: 4/8 PIX means that 4 of the 8 published GPUs
-have a NIC with the same attribute, and that such a pair is at PIX or nearer. By address a
-GPU gets its nearest NIC. -o wide adds how many such pairs there can be at the same time.
-
---selector has the syntax of kubectl, and selects by the published labels, with or
-without their prefix. Exit status: 0, whether there are findings or not; 1 on an error,
-also when a NODE has published nothing.`,
-		Example: `  kubectl gdr slices                               # all nodes, and all findings
-  kubectl gdr slices -l gdr.align=none -o wide     # nodes on which only claims by address work
-  kubectl gdr slices -o json | jq -r '.nodes[] | select(.findings != []) | .node'
-  gdr-features slices hgx-1 --no-headers`,
-	}, "print neither headings nor findings, for scripts")
 }
 
 // DiffCommand is the command nodes diff with its flags and help, but without its action.

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Every row has what claim and slices need: a name of its own, attributes with a domain, and
+// Every row has what claim needs: a name of its own, attributes with a domain, and
 // for NICs the attribute by which those with an RDMA device are selected.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}

@@ -18,8 +18,8 @@ const (
 	talos      = github + "siderolabs/talos/issues/12021"
 )
 
-// failures are the ways in which GPUDirect RDMA is reported to fail, by number,
-// and then those that no report was found for.
+// failures are the ways in which GPUDirect RDMA is reported to fail, each with its report, and
+// then those that no report was found for.
 func failures() []failure {
 	return slices.Concat(reported(), withoutTrace(), unreported(), otherNICs(), otherGPUs(), linkFailures(), networkFailures(), apartFailures(), doubtFailures(), missingFailures())
 }
@@ -33,72 +33,72 @@ func reportedPeermem() []failure {
 	stubHere := all(notLoaded, inbox, onDisk("", stub))
 	return []failure{
 		{
-			number: 1, name: "the module file is a stub, on the kernel's own RDMA drivers", from: talos,
+			name: "the module file is a stub, on the kernel's own RDMA drivers", from: talos,
 			broken: stubHere, code: "PeermemStub", fixed: all(symbols(true, "ib_uverbs"), onDisk("", forUverbs)), fix: "DMA-BUF",
 		},
 		{
-			number: 2, name: "the module wants a symbol that the running kernel lacks", from: github + "Mellanox/nv_peer_memory/issues/79",
+			name: "the module wants a symbol that the running kernel lacks", from: github + "Mellanox/nv_peer_memory/issues/79",
 			broken: all(notLoaded, inbox, onDisk("", forMOFED)), code: "PeermemUnknownSymbol", fixed: symbols(true, "ib_uverbs"),
 		},
 		{
-			number: 2, name: "MOFED on disk has the symbol, the drivers that run do not", from: github + "Mellanox/nv_peer_memory/issues/84",
+			name: "MOFED on disk has the symbol, the drivers that run do not", from: github + "Mellanox/nv_peer_memory/issues/84",
 			broken: all(notLoaded, symbols(false, ""), onDisk("", forUverbs)), code: "PeermemUnknownSymbol", fixed: symbols(true, "ib_uverbs"), fix: "openibd restart",
 		},
 		{
-			number: 3, name: "the module disagrees about the symbol's version, which no file shows", from: github + "NVIDIA/gpu-operator/issues/2868",
+			name: "the module disagrees about the symbol's version, which no file shows", from: github + "NVIDIA/gpu-operator/issues/2868",
 			broken: all(notLoaded, onDisk("", forUverbs)), code: "PeermemNotLoaded", fixed: loaded, fix: "disagrees about version of symbol, rebuild the GPU driver",
 		},
 		{
-			number: 3, name: "the symbol's owner on disk is not the one that runs", from: github + "NVIDIA/gpu-operator/issues/2844",
+			name: "the symbol's owner on disk is not the one that runs", from: github + "NVIDIA/gpu-operator/issues/2844",
 			broken: all(notLoaded, symbols(true, "ib_core"), onDisk("", forUverbs)), code: "PeermemSymbolMismatch", fixed: symbols(true, "ib_uverbs"),
 		},
 		{
-			number: 4, name: "nv_peer_mem was built for another RDMA stack", from: github + "Mellanox/nv_peer_memory/issues/63",
+			name: "nv_peer_mem was built for another RDMA stack", from: github + "Mellanox/nv_peer_memory/issues/63",
 			broken: all(notLoaded, onDisk("", legacyCore)), code: "PeermemSymbolMismatch", fixed: symbols(true, "ib_core"),
 		},
 		{
-			number: 5, name: "loaded, and no client in memory_peers", from: github + "NVIDIA/nccl/issues/1939",
+			name: "loaded, and no client in memory_peers", from: github + "NVIDIA/nccl/issues/1939",
 			broken: proprietary, code: "MemoryPeersMissing", fixed: clientDir, fix: "NCCL 2.23",
 		},
 		{
-			number: 6, name: "nvidia-peermem took the place of nv_peer_mem", from: github + "NVIDIA/nccl/issues/1676",
+			name: "nvidia-peermem took the place of nv_peer_mem", from: github + "NVIDIA/nccl/issues/1676",
 			broken: proprietary, code: "MemoryPeersMissing", fixed: func(s *machine.State) { s.Open = true },
 		},
 		{
-			number: 7, name: "the same on a newer kernel", from: github + "NVIDIA/nccl/issues/1537",
+			name: "the same on a newer kernel", from: github + "NVIDIA/nccl/issues/1537",
 			broken: all(proprietary, func(s *machine.State) { s.NVIDIA, s.MOFED = "555.42.02", "24.04-0.6.6" }), code: "MemoryPeersMissing", fixed: clientDir,
 		},
 		{
-			number: 8, name: "not loaded", from: github + "NVIDIA/nccl/issues/1343", machine: "a40-8gpu-2cx7-nccl1343",
+			name: "not loaded", from: github + "NVIDIA/nccl/issues/1343", machine: "a40-8gpu-2cx7-nccl1343",
 			broken: notLoaded, code: "PeermemNotLoaded", fixed: loaded, fix: "modprobe nvidia-peermem",
 		},
 		{
-			number: 9, name: "the image has no such module; gdrdrv is no proof", from: github + "Azure/azhpc-images/issues/316",
+			name: "the image has no such module; gdrdrv is no proof", from: github + "Azure/azhpc-images/issues/316",
 			broken: all(notLoaded, onDisk("", ""), file("sys/module/gdrdrv/initstate", "live\n")), code: "PeermemNotInstalled", fixed: onDisk("", forUverbs),
 		},
 		{
-			number: 10, name: "gone when the RDMA drivers were loaded anew", from: github + "Azure/aks-rdma-infiniband/issues/50",
+			name: "gone when the RDMA drivers were loaded anew", from: github + "Azure/aks-rdma-infiniband/issues/50",
 			broken: all(unloaded, driverCtr("true"), mofedIsUp), code: "PeermemSidecar", fixed: loaded, fix: "nvidia-peermem-ctr",
 		},
 		{
-			number: 11, name: "a restart of the RDMA drivers stops at peermem", from: github + "Mellanox/doca-driver-build/pull/481",
+			name: "a restart of the RDMA drivers stops at peermem", from: github + "Mellanox/doca-driver-build/pull/481",
 			broken: all(noNIC, file("sys/module/ib_uverbs/holders/nvidia_peermem", ""), file("sys/module/nvidia_peermem/refcnt", "3\n")),
 			code:   "OFEDReloadBlocked", fixed: withNIC, fix: "end the jobs",
 		},
 		{
-			number: 12, name: "the driver's container has user space only", from: github + "NVIDIA/gpu-operator/issues/2619",
+			name: "the driver's container has user space only", from: github + "NVIDIA/gpu-operator/issues/2619",
 			broken: all(notLoaded, driverCtr("true"), mofedIsUp, onDisk(driverRoot, "")), code: "PeermemNotInstalled", fixed: onDisk(driverRoot, forUverbs), fix: "driver Pod",
 		},
 		{
-			number: 13, name: "waiting for a MOFED container, with drivers of the host", from: github + "NVIDIA/gpu-operator/issues/2685",
+			name: "waiting for a MOFED container, with drivers of the host", from: github + "NVIDIA/gpu-operator/issues/2685",
 			broken: all(unloaded, driverCtr("true")), code: "OperatorsWait", fixed: mofedIsUp, fix: "useHostMofed=true",
 		},
 		{
-			number: 14, name: "the GPU driver waits for the RDMA drivers", from: github + "NVIDIA/aicr/issues/2499",
+			name: "the GPU driver waits for the RDMA drivers", from: github + "NVIDIA/aicr/issues/2499",
 			broken: all(noDriver, noNIC, unloaded, gpuOperator), code: "OperatorsWait", fixed: mofedIsUp,
 		},
 		{
-			number: 15, name: "the container that loads it fails", from: github + "NVIDIA/gpu-operator/issues/609",
+			name: "the container that loads it fails", from: github + "NVIDIA/gpu-operator/issues/609",
 			broken: all(notLoaded, driverCtr("true"), mofedIsUp), code: "PeermemSidecar", fixed: loaded, fix: "kubectl logs -c nvidia-peermem-ctr",
 		},
 	}
@@ -107,109 +107,109 @@ func reportedPeermem() []failure {
 func reportedPlatform() []failure {
 	return []failure{
 		{
-			number: 20, name: "the RDMA drivers have no DMA-BUF", from: github + "NVIDIA/nccl/issues/778",
+			name: "the RDMA drivers have no DMA-BUF", from: github + "NVIDIA/nccl/issues/778",
 			broken: all(unloaded, func(s *machine.State) { s.Symbols = s.Symbols[:1] }), code: "NoDMABuf", fixed: symbols(true, "ib_uverbs"),
 		},
 		{
-			number: 20, name: "the RDMA devices refuse DMA-BUF", from: github + "NVIDIA/nccl/issues/778",
+			name: "the RDMA devices refuse DMA-BUF", from: github + "NVIDIA/nccl/issues/778",
 			broken: unloaded, asked: tristate.False, code: "DMABufRefused", fix: "ON_DEMAND_PAGING",
 		},
 		{
-			number: 21, name: "the proprietary driver cannot export DMA-BUF", from: github + "microsoft/mscclpp/issues/657",
+			name: "the proprietary driver cannot export DMA-BUF", from: github + "microsoft/mscclpp/issues/657",
 			broken: all(proprietary, unloaded), code: "ClosedDriver", fixed: func(s *machine.State) { s.Open = true }, fix: "open kernel modules",
 		},
 		{
-			number: 22, name: "the NICs near the GPU are down", from: github + "ai-dynamo/nixl/pull/1768",
+			name: "the NICs near the GPU are down", from: github + "ai-dynamo/nixl/pull/1768",
 			broken: file("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n"), code: "NearPortDown", fixed: file("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n"),
 		},
 		{
-			number: 22, name: "the rail of a data-direct NIC is down", from: github + "ai-dynamo/nixl/pull/1768", machine: "gb300-datadirect",
+			name: "the rail of a data-direct NIC is down", from: github + "ai-dynamo/nixl/pull/1768", machine: "gb300-datadirect",
 			broken: file("sys/class/infiniband/mlx5_0/ports/1/state", "1: DOWN\n"), code: "NearPortDown", fixed: file("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n"), fix: "UCX_IB_DIRECT_NIC=n",
 		},
 		{
-			number: 22, name: "a GPU and the data-direct function beside it are kept apart", from: github + "ai-dynamo/nixl/pull/1694", machine: "apart",
+			name: "a GPU and the data-direct function beside it are kept apart", from: github + "ai-dynamo/nixl/pull/1694", machine: "apart",
 			code: "DataDirectApart", fixedOn: "gb300-datadirect", fix: "rdma_topo",
 		},
 		{
-			number: 22, name: "the same with the parameter that allows it", from: github + "ai-dynamo/nixl/pull/1694", machine: "apart",
+			name: "the same with the parameter that allows it", from: github + "ai-dynamo/nixl/pull/1694", machine: "apart",
 			broken: topoCheck("580.142", "0"), code: "DataDirectApart", fixed: topoCheck("580.142", "1"),
 		},
 		{
-			number: 22, name: "the same with R595, which has no such parameter", from: github + "ai-dynamo/nixl/pull/1694", machine: "apart",
+			name: "the same with R595, which has no such parameter", from: github + "ai-dynamo/nixl/pull/1694", machine: "apart",
 			broken: topoCheck("595.91.07", ""), code: "DataDirectApart", fixedOn: "gb300-datadirect", fix: "rdma_topo",
 		},
 		{
-			number: 22, name: "R595 and an EFA without IOMMU group below another root port", from: github + "NVIDIA/aicr/issues/2459", machine: p6e,
+			name: "R595 and an EFA without IOMMU group below another root port", from: github + "NVIDIA/aicr/issues/2459", machine: p6e,
 			broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixed: topoCheck("580.173.02", "1"), fix: "one IOMMU group; or put a NIC that has no IOMMU group below one PCIe bridge",
 		},
 		{
-			number: 22, name: "R595 and an EFA in another IOMMU group", from: github + "NVIDIA/aicr/issues/2459", machine: "p6e in two groups",
+			name: "R595 and an EFA in another IOMMU group", from: github + "NVIDIA/aicr/issues/2459", machine: "p6e in two groups",
 			broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixed: topoCheck("580.173.02", "1"), fix: "or use GPU driver R580",
 		},
-		{number: 22, name: "R595 and another id of a GB300", from: github + "NVIDIA/aicr/issues/2459", machine: "p6e, another GB300", broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixed: topoCheck("580.173.02", "1")},
-		{number: 22, name: "R610 and newer, and a Rubin", from: github + "kubevirt/kubevirt/pull/19070", machine: "p6e, Rubin", broken: all(onlyEFA, topoCheck("615.23", "")), code: "DriverRefusesPlace", fixedOn: "p6e in one group"},
-		{number: 22, name: "R595 with one IOMMU group", from: github + "NVIDIA/aicr/pull/2439", machine: p6e, broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e in one group"},
-		{number: 22, name: "R595 without any IOMMU group", from: github + "NVIDIA/aicr/pull/2439", machine: p6e, broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e without IOMMU"},
-		{number: 22, name: "R595 with one root port", from: github + "NVIDIA/aicr/pull/2439", machine: p6e, broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e below one root port"},
+		{name: "R595 and another id of a GB300", from: github + "NVIDIA/aicr/issues/2459", machine: "p6e, another GB300", broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixed: topoCheck("580.173.02", "1")},
+		{name: "R610 and newer, and a Rubin", from: github + "kubevirt/kubevirt/pull/19070", machine: "p6e, Rubin", broken: all(onlyEFA, topoCheck("615.23", "")), code: "DriverRefusesPlace", fixedOn: "p6e in one group"},
+		{name: "R595 with one IOMMU group", from: github + "NVIDIA/aicr/pull/2439", machine: p6e, broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e in one group"},
+		{name: "R595 without any IOMMU group", from: github + "NVIDIA/aicr/pull/2439", machine: p6e, broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e without IOMMU"},
+		{name: "R595 with one root port", from: github + "NVIDIA/aicr/pull/2439", machine: p6e, broken: all(onlyEFA, topoCheck("595.91.07", "")), code: "DriverRefusesPlace", fixedOn: "p6e below one root port"},
 		{
-			number: 22, name: "R580 without the parameter", from: github + "Azure/azhpc-images/pull/589", machine: p6e,
+			name: "R580 without the parameter", from: github + "Azure/azhpc-images/pull/589", machine: p6e,
 			broken: all(onlyEFA, topoCheck("580.173.02", "0")), code: "DriverRefusesPlace", fixed: topoCheck("580.173.02", "1"), fix: "NVreg_GrdmaPciTopoCheckOverride=1 in /etc/modprobe.d",
 		},
 		{
-			number: 22, name: "an early R595, whose parameter does not help", from: github + "NVIDIA/aicr/issues/2459", machine: p6e,
+			name: "an early R595, whose parameter does not help", from: github + "NVIDIA/aicr/issues/2459", machine: p6e,
 			broken: all(onlyEFA, topoCheck("595.45.04", "1")), code: "DriverRefusesPlace", fixed: topoCheck("580.173.02", "1"), fix: "one IOMMU group; or use GPU driver R580",
 		},
 		{
-			number: 23, name: "too far for NCCL", from: github + "NVIDIA/nccl/issues/1657", machine: "far",
+			name: "too far for NCCL", from: github + "NVIDIA/nccl/issues/1657", machine: "far",
 			code: "BeyondNCCLDefault", fixedOn: "pair", fix: "NCCL_NET_GDR_LEVEL",
 		},
 		{
-			number: 24, name: "slower than without, through the CPU", from: github + "Mellanox/nv_peer_memory/issues/50", machine: "epyc-3gpu-phb-nccltests320",
+			name: "slower than without, through the CPU", from: github + "Mellanox/nv_peer_memory/issues/50", machine: "epyc-3gpu-phb-nccltests320",
 			code: "GPUWithoutNearNIC", fixedOn: "pair",
 		},
 		{
-			number: 25, name: "ACS redirects", from: github + "NVIDIA/nccl/issues/1086", machine: "redirect",
+			name: "ACS redirects", from: github + "NVIDIA/nccl/issues/1086", machine: "redirect",
 			code: "ACSRedirect", fixedOn: "pair", fix: "0000:12:00.0 0000:12:01.0 | xargs -I{} setpci -s {} ECAP_ACS+0x6.w=0000:002c",
 		},
 		{
-			number: 25, name: "ACS redirects, for virtual machines", from: github + "NVIDIA/nccl-tests/issues/256", machine: "passed",
+			name: "ACS redirects, for virtual machines", from: github + "NVIDIA/nccl-tests/issues/256", machine: "passed",
 			code: "ACSRedirect", fixedOn: "pair", fix: "leave it on",
 		},
 		{
-			number: 25, name: "ACS redirects, in a virtual machine", from: github + "NVIDIA/nccl-tests/issues/256", machine: "guest",
+			name: "ACS redirects, in a virtual machine", from: github + "NVIDIA/nccl-tests/issues/256", machine: "guest",
 			code: "ACSRedirect", fixedOn: "pair", fix: "on the hypervisor",
 		},
 		{
-			number: 26, name: "the IOMMU translates", from: github + "NVIDIA/nccl/issues/1737",
+			name: "the IOMMU translates", from: github + "NVIDIA/nccl/issues/1737",
 			broken: all(inState("iommu-translated"), file("proc/cmdline", "root=/dev/sda1 intel_iommu=on\n")), code: "IOMMUTranslated", fixed: inState("ready"), fix: "boot with iommu=pt",
 		},
 		{
-			number: 26, name: "the IOMMU translates, against the command line", from: github + "linux-rdma/perftest/issues/289",
+			name: "the IOMMU translates, against the command line", from: github + "linux-rdma/perftest/issues/289",
 			broken: all(inState("iommu-translated"), file("proc/cmdline", "intel_iommu=on iommu=pt\n")), code: "IOMMUTranslated", fixed: inState("iommu-off"), fix: "the kernel was booted with iommu=pt",
 		},
 		{
-			number: 27, name: "a virtual machine with a flat tree", from: github + "NVIDIA/nccl-tests/issues/256", machine: "kvm-h200-flat-passthrough",
+			name: "a virtual machine with a flat tree", from: github + "NVIDIA/nccl-tests/issues/256", machine: "kvm-h200-flat-passthrough",
 			code: "VirtualTopology", fixedOn: "pair", fix: "NCCL_TOPO_FILE",
 		},
 		{
-			number: 27, name: "virtual GPUs", from: github + "linux-rdma/perftest/issues/126", machine: "guest",
+			name: "virtual GPUs", from: github + "linux-rdma/perftest/issues/126", machine: "guest",
 			broken: model("NVIDIA A30-8C"), code: "VirtualGPU", fixed: model("NVIDIA A30"), fix: "whole GPU",
 		},
 		{
-			number: 27, name: "virtual GPUs, by DMA-BUF alone", from: github + "linux-rdma/perftest/issues/126", machine: "guest",
+			name: "virtual GPUs, by DMA-BUF alone", from: github + "linux-rdma/perftest/issues/126", machine: "guest",
 			broken: all(unloaded, model("GRID A100-1-5CME")), code: "VirtualGPU", fixed: model("NVIDIA A100-SXM4-80GB"),
 		},
 		{
-			number: 28, name: "two GPUs are nearest to one NIC", from: github + "NVIDIA/nccl/issues/820", machine: "shared",
+			name: "two GPUs are nearest to one NIC", from: github + "NVIDIA/nccl/issues/820", machine: "shared",
 			code: "SharedNearNIC", fixedOn: "one each", fix: "firmware",
 		},
 		{
-			number: 29, name: "one port of many is down", from: github + "ROCm/rccl/issues/1423", machine: "dell-xe9680-h100",
+			name: "one port of many is down", from: github + "ROCm/rccl/issues/1423", machine: "dell-xe9680-h100",
 			broken: all(file("sys/class/infiniband/mlx5_3/ports/1/state", "1: DOWN\n"), file("sys/class/infiniband/mlx5_3/ports/1/phys_state", "2: Polling\n")),
 			code:   "PortDown", fixed: file("sys/class/infiniband/mlx5_3/ports/1/state", "4: ACTIVE\n"), fix: "Polling",
 		},
 		{
-			number: 31, name: "a consumer GPU", from: github + "aikitoria/open-gpu-kernel-modules/issues/20", machine: "geforce-4x4090",
+			name: "a consumer GPU", from: github + "aikitoria/open-gpu-kernel-modules/issues/20", machine: "geforce-4x4090",
 			code: "GPUUnsupported", fixedOn: "pair",
 		},
 	}
@@ -218,13 +218,13 @@ func reportedPlatform() []failure {
 // withoutTrace are the cases that leave no trace in the files of a node.
 func withoutTrace() []failure {
 	return []failure{
-		{number: 16, name: "NFD does not label the NIC's node", from: github + "Mellanox/network-operator/issues/211", noTrace: "labels and NFD's settings are in the API server"},
-		{number: 17, name: "labels vanish with the worker's Pod", from: github + "kubernetes-sigs/node-feature-discovery/issues/1752", noTrace: "owners of objects are in the API server"},
-		{number: 18, name: "an old NodeFeature of another namespace wins", from: github + "kubernetes-sigs/node-feature-discovery/issues/1601", noTrace: "objects are in the API server"},
-		{number: 19, name: "feature files outlive their writer", from: github + "kubernetes-sigs/node-feature-discovery/issues/857", noTrace: "a feature file does not tell whether its writer lives; the agent's own expire"},
-		{number: 30, name: "NCCL warns of a missing data-direct path", from: github + "NVIDIA/nccl/issues/1866", noTrace: "normal on every NIC before ConnectX-8; topo shows the functions there are"},
-		{number: 32, name: "peermem looked for in a container", from: github + "Mellanox/nv_peer_memory/issues/41", noTrace: "modules are the host's, and a container's /sys shows them"},
-		{number: 33, name: "registered, and refused at run time", from: github + "leptonai/gpud", noTrace: "the kernel's log alone tells (invalid context callback)"},
+		{name: "NFD does not label the NIC's node", from: github + "Mellanox/network-operator/issues/211", noTrace: "labels and NFD's settings are in the API server"},
+		{name: "labels vanish with the worker's Pod", from: github + "kubernetes-sigs/node-feature-discovery/issues/1752", noTrace: "owners of objects are in the API server"},
+		{name: "an old NodeFeature of another namespace wins", from: github + "kubernetes-sigs/node-feature-discovery/issues/1601", noTrace: "objects are in the API server"},
+		{name: "feature files outlive their writer", from: github + "kubernetes-sigs/node-feature-discovery/issues/857", noTrace: "a feature file does not tell whether its writer lives; the agent's own expire"},
+		{name: "NCCL warns of a missing data-direct path", from: github + "NVIDIA/nccl/issues/1866", noTrace: "normal on every NIC before ConnectX-8; topo shows the functions there are"},
+		{name: "peermem looked for in a container", from: github + "Mellanox/nv_peer_memory/issues/41", noTrace: "modules are the host's, and a container's /sys shows them"},
+		{name: "registered, and refused at run time", from: github + "leptonai/gpud", noTrace: "the kernel's log alone tells (invalid context callback)"},
 	}
 }
 

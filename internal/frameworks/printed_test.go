@@ -124,6 +124,8 @@ func TestPrintedIsTheMap(t *testing.T) {
 					if diff := cmp.Diff(sets, readSets[f.Name](d.Files[f.Name])); diff != "" {
 						t.Errorf("%s (-want +got):\n%s", f.Name, diff)
 					}
+				case read[f.Name] == nil:
+					t.Errorf("%s: nothing here reads what is written for it: add it to lists, readSets or read", f.Name)
 				default:
 					if diff := cmp.Diff(want, read[f.Name](variables, d.Files[f.Name])); diff != "" {
 						t.Errorf("%s (-want +got):\n%s", f.Name, diff)

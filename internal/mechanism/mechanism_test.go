@@ -1,7 +1,6 @@
 package mechanism_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -11,21 +10,19 @@ import (
 	"gdr-features/tristate"
 )
 
-var update = flag.Bool("update", false, "write docs/mechanisms.md")
-
 const page = "../../docs/mechanisms.md"
 
 // TestPage: docs/mechanisms.md is what the rows say.
 func TestPage(t *testing.T) {
 	want := text()
-	if *update {
+	if os.Getenv("UPDATE") != "" {
 		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	got, err := os.ReadFile(page)
 	if err != nil || string(got) != want {
-		t.Errorf("%s is not what the rows say: go test ./internal/mechanism -update (%v)", page, err)
+		t.Errorf("%s is not what the rows say: make golden writes it (%v)", page, err)
 	}
 }
 
@@ -33,7 +30,7 @@ func text() string {
 	var b strings.Builder
 	b.WriteString(`# Ways to GPU memory, by framework
 
-<!-- Made from internal/mechanism: go test ./internal/mechanism -update -->
+<!-- Made from internal/mechanism by make golden -->
 
 A NIC reaches GPU memory in one of two ways: by a peer memory client of the kernel (peermem: nvidia-peermem, amdkfd), or
 by DMA-BUF. A node has one or both (labels ` + "`gdr.peermem` and `gdr.dmabuf`" + `), and so has each framework. If they share

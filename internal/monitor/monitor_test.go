@@ -85,7 +85,7 @@ func TestMetrics(t *testing.T) {
 	m.Published("nodefeature", false, errors.New("down"))
 	_, body := get(t, m, "/metrics")
 	golden := filepath.Join("testdata", "metrics.txt")
-	if os.Getenv("UPDATE_GOLDEN") != "" {
+	if os.Getenv("UPDATE") != "" {
 		if err := os.WriteFile(golden, []byte(ours(body)), 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -30,9 +30,6 @@ type Node struct {
 type Hardware struct {
 	// GPUs have an entry each, NICs one for each RDMA device.
 	GPUs, NICs []Function
-	// Levels are those of the pairs, "PIX". A pair whose level is not known is not there.
-	// Nil unless they were asked for.
-	Levels map[Pair]string
 	// Software is nil where an older agent has published, or one that had to leave NICs out.
 	Software *Software
 }
@@ -51,7 +48,6 @@ type Function struct {
 	Family   string `json:"family"`   // "nvidia", "mlx5"
 	Device   string `json:"device"`   // the PCI device ID, "2330"
 	Name     string `json:"name"`     // of the product
-	PCIeRoot string `json:"pcieRoot"` // the root bus, "pci0000:15"
 	NUMANode string `json:"numaNode"` // "0"
 	// The rest is of NICs.
 	Role     string `json:"role"`      // see Product
@@ -63,9 +59,6 @@ type Function struct {
 	MTU      string `json:"mtu"`       // the active one in bytes, "4096"
 	GIDIndex string `json:"gidIndex"`  // of the GID that NCCL chooses, "3"
 }
-
-// Pair is a GPU and a NIC by their addresses.
-type Pair struct{ GPU, NIC string }
 
 // Product is how many devices there are of one name and role.
 type Product struct {

@@ -1,7 +1,6 @@
 package report_test
 
 import (
-	"context"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -172,8 +171,11 @@ func TestFactsDoNotMatter(t *testing.T) {
 				r := collect(t, dir, facts)
 				coherent := slices.ContainsFunc(r.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Coherent() }) // NCCL's rating there rests on links
 				linked := slices.ContainsFunc(r.PCI.Functions, func(f pci.Function) bool { return f.Link != nil })
-				if r.Kmod.Advice != nil || linked != coherent {
-					t.Errorf("%+v reads what only advice needs", facts)
+				if r.Kmod.Advice != nil {
+					t.Errorf("%+v reads Kmod.Advice, which only advice needs", facts)
+				}
+				if linked != coherent {
+					t.Errorf("%+v: Link of a function is read: %v; it is needed only with GPUs that are coherent: %v", facts, linked, coherent)
 				}
 			}
 			needed, advised, everything := collect(t, dir, source.What{}), collect(t, dir, report.ForCheck.What), collect(t, dir, report.ForTopo.What)
@@ -226,7 +228,6 @@ func TestMachines(t *testing.T) {
 		{"aws-p6-b200-mixed", "ready", label.Set{label.NICs: "8", label.Level: "PIX", "gdr.nic.efa": "true"}, []string{"gdr.nic.mlx5"}},
 		{"supermicro-mi300x-thor2", "ready", label.Set{label.Level: "PXB", "gdr.gpu.amd": "true", "gdr.nic.bnxt_re": "true", "gdr.nic.mlx5": "true"}, []string{label.ConnectX}},
 		{"dgx-h100-e810-mixed", "ready", label.Set{label.Level: "PXB", label.ConnectX: "true"}, []string{"gdr.nic.irdma"}},
-		{"made-e810-lom-l40s", "ready", label.Set{label.NICs: "0"}, []string{label.Capable, label.Ready, label.Level}},
 		{"connectx3", "ready", label.Set{label.NICs: "1", label.DMABuf: "false", label.Ready: "true"}, nil},
 	} {
 		t.Run(tc.machine+" "+tc.state, func(t *testing.T) {
@@ -256,24 +257,5 @@ func TestNoGPUNoLabels(t *testing.T) {
 	}
 	if r := collect(t, m.Tree(t, state(t, "ready")), source.What{}); len(r.Labels) != 0 {
 		t.Errorf("labels: %v", r.Labels)
-	}
-}
-
-// TestEndedContext: what has not answered when the time is up is unknown.
-func TestEndedContext(t *testing.T) {
-	fs, err := host.Open(host.Options{Root: parse(t, one).Tree(t, state(t, "ready"))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 20 {
-		r := report.Collect(ctx, fs, report.Options{})
-		if !r.PCIRead && (len(r.Labels) != 0 || len(r.Problems) == 0 || r.Verdict.Reason != "Unreadable") {
-			t.Fatalf("labels %v, problems %v, reason %s", r.Labels, r.Problems, r.Verdict.Reason)
-		}
-		if r.Labels[label.Ready] == "true" && len(r.Problems) > 0 {
-			t.Fatalf("ready with problems: %v", r.Problems)
-		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gdr-features/internal/label"
+	"gdr-features/internal/report"
 	"gdr-features/source"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
@@ -73,10 +74,6 @@ func apart(rows map[string]string) map[string]string {
 // every state of their drivers. In the state "others", what proves a way for every other
 // family is there, and proves nothing.
 func TestStatesOfFamilies(t *testing.T) {
-	notJudged := map[string]string{}
-	for state := range anyFamily {
-		notJudged[state] = "- NICNotJudged - -"
-	}
 	rows := func(parts ...map[string]string) map[string]string {
 		sum := map[string]string{}
 		for _, p := range parts {
@@ -101,8 +98,6 @@ func TestStatesOfFamilies(t *testing.T) {
 			"holders-amdgpu-alone": "false PeermemNotLoaded false false",
 		}),
 		"aks-mi300x": apart(rows(anyFamily, ofAMD)),
-		// Without a NIC that is judged there is no way to judge.
-		"made-e810-lom-l40s": rows(notJudged, map[string]string{"closed": "- NICNotJudged - -", "others": "- NICNotJudged - -"}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			m, err := machine.Load(filepath.Join(machinesDir, name+".txt"))
@@ -114,19 +109,47 @@ func TestStatesOfFamilies(t *testing.T) {
 			}
 			for s, dir := range m.Trees(t, testsize.Share(m.States())) {
 				r := collect(t, dir, source.What{})
-				var got []string
-				for _, name := range []string{label.Ready, label.Reason, label.Peermem, label.DMABuf} {
-					value, ok := r.Labels[name]
-					if !ok {
-						value = "-"
-					}
-					got = append(got, value)
-				}
-				if row := strings.Join(got, " "); row != want[s.Name] {
+				if row := verdictRow(&r); row != want[s.Name] {
 					t.Errorf("%s: %s, want %q", s.Name, row, want[s.Name])
 				}
 			}
 		})
+	}
+}
+
+// verdictRow is ready, reason, peermem and dmabuf of a report.
+func verdictRow(r *report.Report) string {
+	var row []string
+	for _, name := range []string{label.Ready, label.Reason, label.Peermem, label.DMABuf} {
+		value, ok := r.Labels[name]
+		if !ok {
+			value = "-"
+		}
+		row = append(row, value)
+	}
+	return strings.Join(row, " ")
+}
+
+// TestStatesNotJudged: without a NIC that is judged there is no way to judge, whatever runs. The
+// NIC is of no family that is known: every known one may be judged some day.
+func TestStatesNotJudged(t *testing.T) {
+	m := parse(t, `nodes 1
+pci0000:10 numa=0
+  0000:10:01.0 port 8086:352a acs=0000
+    0000:11:00.0 gpu 10de:2330
+  0000:10:02.0 port 8086:352a acs=0000
+    0000:12:00.0 ib 1234:5678 rdma=made_0
+`)
+	for s, dir := range m.Trees(t, m.States()) {
+		r := collect(t, dir, source.What{})
+		if row := verdictRow(&r); row != "- NICNotJudged - -" || r.Labels[label.NICs] != "0" {
+			t.Errorf("%s: %s, %s NICs", s.Name, row, r.Labels[label.NICs])
+		}
+		for _, name := range []string{label.Capable, label.Level} {
+			if value, ok := r.Labels[name]; ok {
+				t.Errorf("%s: %s=%s", s.Name, name, value)
+			}
+		}
 	}
 }
 

@@ -5,7 +5,6 @@
 package chart
 
 import (
-	"flag"
 	"maps"
 	"os"
 	"path/filepath"
@@ -24,7 +23,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "write the golden files and the chart's README.md")
+// update: write the golden files and the chart's README.md.
+var update = os.Getenv("UPDATE") != ""
 
 const (
 	dir       = "../../deploy/helm/gdr-features"
@@ -181,7 +181,7 @@ func TestGolden(t *testing.T) {
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
-	if *update {
+	if update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func golden(t *testing.T, name, got string) {
 	}
 	if got != string(want) {
 		diff, _ := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: difflib.SplitLines(string(want)), B: difflib.SplitLines(got), Context: 2})
-		t.Errorf("%s differs; if it should, run go test ./... -update in test/chart\n%s", path, diff)
+		t.Errorf("%s differs; if it should, run UPDATE=1 hack/check.sh chart\n%s", path, diff)
 	}
 }
 

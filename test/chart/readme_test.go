@@ -19,7 +19,7 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "README.md")
-	if *update {
+	if update {
 		if err := os.WriteFile(path, want, 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -31,6 +31,6 @@ func TestReadme(t *testing.T) {
 	}
 	if string(got) != string(want) {
 		diff, _ := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: difflib.SplitLines(string(got)), B: difflib.SplitLines(string(want)), Context: 1})
-		t.Errorf("%s is not what go test ./... -update in test/chart writes:\n%s", path, diff)
+		t.Errorf("%s is not what UPDATE=1 hack/check.sh chart writes:\n%s", path, diff)
 	}
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,8 +11,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // tree is the files of a machine.
@@ -249,5 +253,39 @@ func testAlikeJSON(t *testing.T, kubeconfig, of string) {
 	}
 	if got.Alike || !slices.Equal(nodes, []int{120, 50, 30}) {
 		t.Errorf("alike %v, kinds of %v nodes", got.Alike, nodes)
+	}
+}
+
+// grant applies one of our examples for another group than theirs, and waits until it counts.
+func grant(t *testing.T, example, group string) {
+	t.Helper()
+	objects := shipped(t, example)
+	for _, o := range objects {
+		if subjects, ok, _ := unstructured.NestedSlice(o.Object, "subjects"); ok {
+			o.SetName(o.GetName() + "-" + group)
+			subjects[0].(map[string]any)["name"] = group
+			if err := unstructured.SetNestedSlice(o.Object, subjects, "subjects"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := shared.apply(t.Context(), objects); err != nil {
+		t.Fatal(err)
+	}
+	rule := only[rbacv1.ClusterRole](t, objects, "ClusterRole").Rules[0]
+	if err := until(t.Context(), patience, func(ctx context.Context) error {
+		review, err := shared.admin.kube.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: "somebody", Groups: []string{group}, ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Group: rule.APIGroups[0], Resource: rule.Resources[0], Verb: "list", Namespace: agentName,
+				},
+			},
+		}, metav1.CreateOptions{})
+		if err == nil && !review.Status.Allowed {
+			err = fmt.Errorf("%s does not count: %s", example, review.Status.Reason)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
 	}
 }

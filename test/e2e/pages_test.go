@@ -111,7 +111,6 @@ var ranElsewhere = map[string]string{
 	"kubectl run gdr ":                   "needs a kubelet; the image is run as such a Pod by hack/check.sh image",
 	"kubectl gdr image":                  "the script image.txtar, with an image",
 	"kubectl gdr log":                    "the script log.txtar, with a log",
-	"kubectl gdr slices":                 "TestScheduler, with drivers that publish ResourceSlices",
 	"kubectl get nvidiadrivers":          "TestLeaving",
 	"helm -n gdr-features test":          "needs a kubelet; TestHelmTest runs what its Pod would",
 	"helm template nvidia/gpu-operator ": "needs NVIDIA's repository of charts",

@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"gdr-features/test/frameworks/recorded"
 	"gdr-features/test/machine"
 )
 
@@ -137,7 +138,12 @@ func keep(t *testing.T, framework string, of func(t *testing.T, root string) str
 	var text strings.Builder
 	for _, m := range machine.All(t, machinesDir) {
 		t.Run(m.Name, func(t *testing.T) {
-			fmt.Fprintf(&text, "machine %s\n%s", m.Name, of(t, m.Tree(t, m.Ready())))
+			root := m.Tree(t, m.Ready())
+			hash, err := recorded.Hash(printed(t, root, "-o", "json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text.WriteString(recorded.Heading(m.Name, hash) + of(t, root))
 		})
 	}
 	kept := filepath.Join(keptDir, framework+".txt")

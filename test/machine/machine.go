@@ -57,15 +57,12 @@
 package machine
 
 import (
-	"bufio"
-	"fmt"
 	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"gdr-features/source/family"
-	"gdr-features/source/pci"
 )
 
 // Machine is the hardware of one machine.
@@ -119,166 +116,13 @@ func Load(name string) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := Parse(string(text))
+	m, err := parse(string(text), name+":%d: %w", true)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, err
 	}
 	base := name[strings.LastIndexByte(name, '/')+1:]
 	m.Name = strings.TrimSuffix(base, ".txt")
 	return m, nil
-}
-
-// level is a line that others may be below.
-type level struct {
-	indent int
-	path   string
-	numa   int
-}
-
-type parser struct {
-	m       Machine
-	above   []level
-	columns []string // of the matrix, nil outside it
-}
-
-// Parse reads a description.
-func Parse(text string) (*Machine, error) {
-	p := parser{m: Machine{Nodes: 1, Matrix: map[string]map[string]string{}}}
-	lines := bufio.NewScanner(strings.NewReader(text))
-	for n := 1; lines.Scan(); n++ {
-		line, _, _ := strings.Cut(lines.Text(), "#")
-		if strings.TrimSpace(line) == "" {
-			continue
-		}
-		if err := p.line(line); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
-	}
-	return &p.m, lines.Err()
-}
-
-func (p *parser) line(line string) error {
-	words := strings.Fields(line)
-	rest := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), words[0]))
-	indent := len(line) - len(strings.TrimLeft(line, " "))
-	switch {
-	case p.columns != nil:
-		return p.row(words)
-	case words[0] == "title":
-		p.m.Title = rest
-	case words[0] == "source":
-		p.m.Source = rest
-	case words[0] == "evidence":
-		p.m.Evidence = rest
-	case words[0] == "nodes":
-		n, err := strconv.Atoi(rest)
-		p.m.Nodes = n
-		return err
-	case words[0] == "dmi":
-		names := append(strings.Split(rest, " | "), "", "")
-		p.m.Vendor, p.m.Product, p.m.BIOS = names[0], names[1], names[2]
-	case words[0] == "virtual":
-		p.m.Virtual = true
-	case words[0] == "cpu":
-		p.m.CPU = rest
-	case words[0] == "flags":
-		p.m.Flags = " " + rest
-	case words[0] == "kernel":
-		p.m.Kernel = rest
-	case words[0] == "dwords":
-		p.m.Dwords = &rest
-	case words[0] == "override":
-		p.m.Override = rest
-	case words[0] == "arm":
-		p.m.Arm = true
-	case words[0] == "matrix":
-		p.columns = words[1:]
-	case strings.HasPrefix(words[0], "pci"):
-		return p.rootBus(indent, words)
-	default:
-		return p.function(indent, words)
-	}
-	return nil
-}
-
-func (p *parser) row(words []string) error {
-	if len(words) != len(p.columns)+1 {
-		return fmt.Errorf("%d cells below %d columns", len(words)-1, len(p.columns))
-	}
-	row := map[string]string{}
-	for i, cell := range words[1:] {
-		row[p.columns[i]] = cell
-	}
-	p.m.Matrix[words[0]] = row
-	return nil
-}
-
-func attributes(words []string) (map[string]string, error) {
-	attrs := map[string]string{}
-	for _, word := range words {
-		key, value, ok := strings.Cut(word, "=")
-		if !ok {
-			return nil, fmt.Errorf("%q is not key=value", word)
-		}
-		attrs[key] = strings.ReplaceAll(value, "~", " ")
-	}
-	return attrs, nil
-}
-
-func (p *parser) rootBus(indent int, words []string) error {
-	attrs, err := attributes(words[1:])
-	if err != nil {
-		return err
-	}
-	numa := pci.None
-	if text, ok := attrs["numa"]; ok {
-		if numa, err = strconv.Atoi(text); err != nil {
-			return err
-		}
-	}
-	dir := "devices"
-	if attrs["path"] != "" {
-		dir += "/" + attrs["path"]
-	}
-	p.above = []level{{indent, dir + "/" + words[0], numa}}
-	return nil
-}
-
-func (p *parser) function(indent int, words []string) error {
-	for len(p.above) > 0 && p.above[len(p.above)-1].indent >= indent {
-		p.above = p.above[:len(p.above)-1]
-	}
-	if len(p.above) == 0 || len(words) < 3 {
-		return fmt.Errorf("%q is below nothing, or lacks class or ids", words[0])
-	}
-	attrs, err := attributes(words[3:])
-	if err != nil {
-		return err
-	}
-	parent := p.above[len(p.above)-1]
-	f := Function{Address: words[0], Path: parent.path + "/" + words[0], Class: words[1], NUMA: parent.numa, Attrs: attrs}
-	if class, ok := classes[words[1]]; ok {
-		f.Class = class
-	}
-	var ok bool
-	if f.Vendor, f.Device, ok = strings.Cut(words[2], ":"); !ok || len(f.Class) != 6 {
-		return fmt.Errorf("%q: bad class or ids", words[0])
-	}
-	f.SubVendor, f.Sub = "0000", "0000"
-	if sub, ok := attrs["sub"]; ok {
-		f.SubVendor, f.Sub, _ = strings.Cut(sub, ":")
-	}
-	if text, ok := attrs["rate"]; ok && rates[text] == "" {
-		return fmt.Errorf("%q: no port has the rate %q", words[0], text)
-	}
-	if text, ok := attrs["numa"]; ok {
-		if f.NUMA, err = strconv.Atoi(text); err != nil {
-			return err
-		}
-	}
-	p.m.Functions = append(p.m.Functions, f)
-	p.above = append(p.above, level{indent, f.Path, f.NUMA})
-	return nil
 }
 
 // IsGPU reports whether this is a GPU of a family that is known.

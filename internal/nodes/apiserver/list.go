@@ -1,4 +1,4 @@
-// Package apiserver reads what agents and DRA drivers have published in an API server.
+// Package apiserver reads what agents have published in an API server.
 package apiserver
 
 import (
@@ -25,8 +25,8 @@ type Query struct {
 	Namespace string
 	// Names are the nodes wanted, none for all.
 	Names []string
-	// Hardware asks for the GPUs, NICs and software of each node, Levels also for the levels.
-	Hardware, Levels bool
+	// Hardware asks for the GPUs, NICs and software of each node.
+	Hardware bool
 	// PageSize is how many objects are asked for at a time, 0 for all at once.
 	PageSize int
 	// Progress is called after each page with how many objects have been read; may be nil.

@@ -188,27 +188,21 @@ func TestObject(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	for _, levels := range []bool{false, true} {
-		if got, _, err = a.ask(t, Query{Hardware: true, Levels: levels}); err != nil {
-			t.Fatal(err)
-		}
-		want[0].Hardware = &nodes.Hardware{
-			GPUs: []nodes.Function{{Address: "1", Name: "A40"}, {Address: "2", Name: "H100"}, {Address: "3", Name: "H100", Family: "nvidia", PCIeRoot: "pci0000:10", NUMANode: "0"}},
-			NICs: []nodes.Function{
-				{Address: "4", Name: "CX7", RDMA: "mlx5_0", Device: "1021", Rail: "0", State: "ACTIVE", Link: "Ethernet", Rate: "400", MTU: "4096", GIDIndex: "3"},
-				{Address: "4", Name: "CX7", RDMA: "mlx5_1"},
-				{Address: "5", Name: "CX7", RDMA: "mlx5_2", Role: "excluded"},
-			},
-			Software: &nodes.Software{Kernel: "6.8.0", Driver: "570.86.15", DriverOpen: "true", Findings: "A,B"},
-		}
-		want[1].Hardware = &nodes.Hardware{}
-		if levels {
-			want[0].Hardware.Levels = map[nodes.Pair]string{{GPU: "1", NIC: "4"}: "PIX"}
-			want[1].Hardware.Levels = map[nodes.Pair]string{}
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("with hardware, levels %v (-want +got):\n%s", levels, diff)
-		}
+	if got, _, err = a.ask(t, Query{Hardware: true}); err != nil {
+		t.Fatal(err)
+	}
+	want[0].Hardware = &nodes.Hardware{
+		GPUs: []nodes.Function{{Address: "1", Name: "A40"}, {Address: "2", Name: "H100"}, {Address: "3", Name: "H100", Family: "nvidia", NUMANode: "0"}},
+		NICs: []nodes.Function{
+			{Address: "4", Name: "CX7", RDMA: "mlx5_0", Device: "1021", Rail: "0", State: "ACTIVE", Link: "Ethernet", Rate: "400", MTU: "4096", GIDIndex: "3"},
+			{Address: "4", Name: "CX7", RDMA: "mlx5_1"},
+			{Address: "5", Name: "CX7", RDMA: "mlx5_2", Role: "excluded"},
+		},
+		Software: &nodes.Software{Kernel: "6.8.0", Driver: "570.86.15", DriverOpen: "true", Findings: "A,B"},
+	}
+	want[1].Hardware = &nodes.Hardware{}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("with hardware (-want +got):\n%s", diff)
 	}
 }
 

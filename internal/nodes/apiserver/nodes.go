@@ -3,7 +3,6 @@ package apiserver
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -44,8 +43,6 @@ type object struct {
 			Instances struct {
 				GPUs instances[nodes.Function] `json:"gdr.gpu"`
 				NICs instances[nodes.Function] `json:"gdr.nic"`
-				// Pairs are most of the text, and decoded only where they are asked for.
-				Pairs json.RawMessage `json:"gdr.pair"`
 			} `json:"instances"`
 		} `json:"features"`
 	} `json:"spec"`
@@ -66,11 +63,8 @@ func List(ctx context.Context, config *rest.Config, q Query) ([]nodes.Node, erro
 	known := texts{}
 	all, err := readAll(ctx, config, nodeFeatures, q.Namespace, options, q.Progress, func(o *object) (nodes.Node, bool) {
 		n, ok := o.node()
-		if q.Hardware || q.Levels {
+		if q.Hardware {
 			n.Hardware = o.hardware(known)
-		}
-		if q.Levels {
-			n.Hardware.Levels = o.levels()
 		}
 		return n, ok && (len(q.Names) == 0 || slices.Contains(q.Names, n.Name))
 	})
@@ -101,7 +95,7 @@ func (o *object) hardware(known texts) *nodes.Hardware {
 	list := func(all instances[nodes.Function]) (functions []nodes.Function) {
 		for i := range all.Elements {
 			if f := all.Elements[i].Attributes; f.Address != "" {
-				known.share(&f.Address, &f.Family, &f.Device, &f.Name, &f.PCIeRoot, &f.NUMANode, &f.Role,
+				known.share(&f.Address, &f.Family, &f.Device, &f.Name, &f.NUMANode, &f.Role,
 					&f.RDMA, &f.Rail, &f.State, &f.Link, &f.Rate, &f.MTU, &f.GIDIndex)
 				functions = append(functions, f)
 			}
@@ -128,21 +122,6 @@ func (t texts) share(all ...*string) {
 		}
 		*text = t[*text]
 	}
-}
-
-// levels returns the levels that are known. Text that is no list of pairs has none.
-func (o *object) levels() map[nodes.Pair]string {
-	levels := map[nodes.Pair]string{}
-	var pairs instances[map[string]string]
-	if json.Unmarshal(o.Spec.Features.Instances.Pairs, &pairs) != nil {
-		return levels
-	}
-	for _, e := range pairs.Elements {
-		if a := e.Attributes; a["level"] != "" {
-			levels[nodes.Pair{GPU: a["gpu"], NIC: a["nic"]}] = a["level"]
-		}
-	}
-	return levels
 }
 
 // products counts the functions of each product and role. A NIC with two RDMA devices has two

@@ -2,7 +2,10 @@
 // pci.ids file, for the ids of the families of GPUs and NICs in source/family, and of
 // products that the file does not name yet.
 //
-//	go run ./source/pci/genids /usr/share/misc/pci.ids > ids.new && mv ids.new source/pci/ids.txt
+//	go run ./source/pci/genids /usr/share/misc/pci.ids source/pci/ids.txt > ids.new && mv ids.new source/pci/ids.txt
+//
+// The second file is the table that there is. A pci.ids older than the one of the table is
+// refused, and names that the new one lacks are kept.
 package main
 
 import (
@@ -80,8 +83,8 @@ func main() {
 }
 
 func run(args []string, out io.Writer) error {
-	if len(args) != 1 {
-		return fmt.Errorf("usage: genids PCI_IDS_FILE")
+	if len(args) != 2 {
+		return fmt.Errorf("usage: genids PCI_IDS_FILE TABLE")
 	}
 	db, err := pcidb.New(pcidb.WithPath(args[0]))
 	if err != nil {
@@ -91,30 +94,87 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	was, names, err := readTable(args[1])
+	if err != nil {
+		return err
+	}
+	if version < was { // 2026.08.22: the order of the text is that of the dates
+		return fmt.Errorf("%s is of %s, older than that of %s, %s", args[0], version, args[1], was)
+	}
+	maps.Copy(names, namesIn(db))
+	maps.Copy(names, later)
+	text := fmt.Appendf(nil, heading+"\n", version)
+	for _, id := range slices.Sorted(maps.Keys(names)) {
+		text = fmt.Appendf(text, "%s %s\n", id, names[id])
+	}
+	_, err = out.Write(text)
+	return err
+}
+
+// heading is the first line of the table, with the version of pci.ids.
+const heading = "# Product names from pci.ids %s and later products; written by genids."
+
+// readTable reads a table that was written before: the version of its pci.ids, and the names of
+// what is still of a family.
+func readTable(file string) (version string, names map[string]string, err error) {
+	text, err := os.ReadFile(file) //nolint:gosec // the file named on the command line
+	if err != nil {
+		return "", nil, err
+	}
+	names = map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if version == "" {
+			if _, err := fmt.Sscanf(line, heading, &version); err != nil {
+				return "", nil, fmt.Errorf("%s does not begin with %q", file, heading)
+			}
+			continue
+		}
+		if id, name, ok := strings.Cut(line, " "); ok && ofFamily(id) {
+			names[id] = name
+		}
+	}
+	return version, names, nil
+}
+
+// ofFamily reports whether an id, "15b3:1021", may be one of a family.
+func ofFamily(id string) bool {
+	var vendor, device uint16
+	if _, err := fmt.Sscanf(id, "%04x:%04x", &vendor, &device); err != nil {
+		return false
+	}
+	table := family.Every()
+	return slices.ContainsFunc(table.GPUs, func(g *family.GPU) bool { return g.Vendor == vendor }) ||
+		slices.ContainsFunc(table.NICs, func(n *family.NIC) bool { return n.Vendor == vendor && n.Devices.Has(device) })
+}
+
+// namesIn are the names that a pci.ids has. It may lack a vendor.
+func namesIn(db *pcidb.PCIDB) map[string]string {
 	table, names := family.Every(), map[string]string{}
+	products := func(vendor uint16) (id string, all []*pcidb.Product) {
+		id = fmt.Sprintf("%04x", vendor)
+		if v := db.Vendors[id]; v != nil {
+			all = v.Products
+		}
+		return id, all
+	}
 	for _, g := range table.GPUs {
-		vendor := fmt.Sprintf("%04x", g.Vendor)
-		for _, p := range db.Vendors[vendor].Products {
+		vendor, all := products(g.Vendor)
+		for _, p := range all {
 			if name := gpuName(g, p.Name); name != "" {
 				names[vendor+":"+p.ID] = name
 			}
 		}
 	}
 	for _, n := range table.NICs {
-		vendor := fmt.Sprintf("%04x", n.Vendor)
-		for _, p := range db.Vendors[vendor].Products {
+		vendor, all := products(n.Vendor)
+		for _, p := range all {
 			if device, err := strconv.ParseUint(p.ID, 16, 16); err == nil && n.Devices.Has(uint16(device)) {
 				names[vendor+":"+p.ID] = nicName(p.Name)
 			}
 		}
 	}
-	maps.Copy(names, later)
-	text := fmt.Appendf(nil, "# Product names from pci.ids %s and later products; written by genids.\n", version)
-	for _, id := range slices.Sorted(maps.Keys(names)) {
-		text = fmt.Appendf(text, "%s %s\n", id, names[id])
-	}
-	_, err = out.Write(text)
-	return err
+	return names
 }
 
 // gpuName returns the product that people know, "H100 SXM5 80GB" of "GH100 [H100

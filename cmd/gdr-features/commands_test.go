@@ -1,0 +1,146 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"gdr-features/internal/cli/imagecommand"
+	"gdr-features/internal/cli/machineflags"
+)
+
+// everyCommand are the commands in the order of the help: those of gdr-features, those below
+// them, and those of kubectl gdr alone. The shells of completion are left out.
+func everyCommand() []*cobra.Command {
+	var all []*cobra.Command
+	add := func(c *cobra.Command) {
+		if c.IsAvailableCommand() && c.Name() != "help" {
+			all = append(all, c)
+		}
+	}
+	for _, c := range new(app).command().Commands() {
+		add(c)
+		if c.Name() != "completion" {
+			for _, below := range c.Commands() {
+				add(below)
+			}
+		}
+	}
+	plugin := &cobra.Command{Use: "gdr", Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gdr"}}
+	image := imagecommand.New(nil, os.Getenv)
+	plugin.AddCommand(image)
+	return append(all, image)
+}
+
+// called is what a command is called, with the arguments that it needs: "gdr-features copy DIR".
+func called(c *cobra.Command) string {
+	use, _, _ := strings.Cut(c.Use, " [")
+	return strings.TrimSuffix(c.CommandPath(), c.Name()) + use
+}
+
+// exitStatus is what the help says after "Exit status:".
+func exitStatus(c *cobra.Command) string {
+	_, said, ok := strings.Cut(c.Long, "Exit status: ")
+	if !ok {
+		return "0; 1 on an error"
+	}
+	said, _, _ = strings.Cut(said, "\n\n")
+	return strings.TrimSuffix(strings.Join(strings.Fields(said), " "), ".")
+}
+
+// cell is text in a table of Markdown.
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
+
+// commandsPage is docs/commands.md.
+func commandsPage() string {
+	var b strings.Builder
+	b.WriteString(`# Commands
+
+<!-- Made from the help of the commands by make golden -->
+
+` + "`gdr-features COMMAND --help`" + ` and the [manual pages](../man) say more, with examples. Without a command,
+` + "`gdr-features`" + ` shows the matrix and the verdict on a terminal, and otherwise the labels, so that it works as an NFD hook.
+
+| command | what it does | options | exit status |
+|---|---|---|---|
+`)
+	for _, c := range everyCommand() {
+		var options []string
+		c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && f.Name != "help" {
+				name := "`--" + f.Name + "`"
+				if formats, ok := strings.CutPrefix(f.Usage, "output format: "); ok {
+					name += " (" + cell(formats) + ")"
+				}
+				options = append(options, name)
+			}
+		})
+		names := "`" + called(c) + "`"
+		if of, ok := map[string]string{"nodes": "kubectl gdr", "diff": "kubectl gdr diff"}[c.Name()]; ok && c.CommandPath() != "gdr-features diff" {
+			names += ", `" + of + "`"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", names, cell(c.Short), strings.Join(options, " "), cell(exitStatus(c)))
+	}
+	b.WriteString(`
+An error prints one line on standard error. On a terminal, tables and texts are broken at its width, each line below the
+beginning of its last column; a matrix that is too wide is printed in parts. Files, pipes, and what programs read stay as
+they are.
+
+## Options of all commands
+
+Those about a machine go with every command but ` + "`nodes`" + `. A variable counts where the option is not given, and not with
+` + "`--root`; `snapshot` heeds only those of `--sysfs` and `--procfs`" + `.
+
+| option | what it is | variable |
+|---|---|---|
+`)
+	new(app).command().PersistentFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		variable := ""
+		if slices.Contains(machineflags.ReportFlags, f.Name) {
+			variable = "`GDR_FEATURES_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")) + "`"
+		}
+		fmt.Fprintf(&b, "| `--%s` | %s | %s |\n", f.Name, cell(f.Usage), variable)
+	})
+	b.WriteString("\n`--expect` of `check` and `labels` has the variable `GDR_FEATURES_EXPECT`.\n")
+	return b.String()
+}
+
+// TestCommandsPage: docs/commands.md is what the help says.
+func TestCommandsPage(t *testing.T) {
+	golden(t, filepath.Join(repository, "docs/commands.md"), []byte(commandsPage()))
+}
+
+// TestCommandsInREADME: the table in README.md has every command but those that every program has,
+// and the root's help every option that has a variable.
+func TestCommandsInREADME(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(repository, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## Commands\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	for _, c := range everyCommand() {
+		name := "`" + c.CommandPath()
+		if c.Name() == "nodes" || c.Name() == "diff" {
+			name = "`kubectl gdr"
+		}
+		if !slices.Contains([]string{"version", "completion"}, c.Name()) && !strings.Contains(table, name) {
+			t.Errorf("README.md, Commands: no row begins with %s", name)
+		}
+	}
+	help := new(app).command().Long
+	for _, name := range machineflags.ReportFlags {
+		if !strings.Contains(help, "--"+name) {
+			t.Errorf("the help of gdr-features does not say that --%s has a variable", name)
+		}
+	}
+}
