@@ -93,6 +93,9 @@ func nearer(r *verdict.Node, pair topology.Pair) []string {
 	var names []string
 	for _, n := range r.Matrix.GPUs[pair.GPU].Near(topology.Usable).NICs {
 		near := r.Matrix.PairsOf(pair.GPU)[n]
+		if doubted(r, near) {
+			continue
+		}
 		if device := r.Matrix.NICs[n].RDMA; device == nil || !slices.ContainsFunc(device.Ports, rdma.Port.Active) {
 			continue // not now
 		}
@@ -101,6 +104,15 @@ func nearer(r *verdict.Node, pair topology.Pair) []string {
 		}
 	}
 	return names
+}
+
+// doubted: transfers between pairs like this one are published to fail, and nothing here proves
+// the contrary.
+func doubted(r *verdict.Node, pair topology.Pair) bool {
+	d := r.Verdict.BelowEmulated
+	return d.Doubt == verdict.Unproven && slices.ContainsFunc(d.Pairs, func(p *topology.Pair) bool {
+		return p.GPU == pair.GPU && p.NIC == pair.NIC
+	})
 }
 
 func failures(r *verdict.Node, found []findings.Finding) string {

