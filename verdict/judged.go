@@ -97,7 +97,7 @@ type Pair struct {
 }
 
 // Judged is the pair of families that the verdict is about.
-func (node *Node) Judged() Pair { return Pair{node, node.Verdict.Judged.GPU, node.Verdict.Judged.NIC} }
+func (node *Node) Judged() Pair { return Pair{node, node.Verdict.GPU, node.Verdict.NIC} }
 
 // Client is Judged.Client.
 func (p Pair) Client() Client { return p.Verdict.Client }

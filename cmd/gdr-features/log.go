@@ -67,7 +67,7 @@ func reasonOf(machine *report.Report, r *joblog.Result, rank *joblog.Rank) strin
 	switch {
 	case !ok:
 		return "the machine has no such GPU"
-	case far != "" && machine.Node.Verdict.Ready == tristate.True:
+	case far != "" && machine.Verdict.Ready == tristate.True:
 		return far
 	}
 	return reason

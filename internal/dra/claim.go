@@ -71,7 +71,7 @@ func NewClaim(m *assign.Machine, o Options) (*Claim, error) {
 			return nil, err
 		}
 	}
-	switch c.Attribute = m.Matrix.Align(&m.Node.PCI, c.forGPUs); c.Attribute {
+	switch c.Attribute = m.Align(&m.Node.PCI, c.forGPUs); c.Attribute {
 	case topology.PCIeRoot, topology.NUMANode:
 		c.fits = c.fit()
 		err = c.byAttribute()
@@ -125,7 +125,7 @@ func (c *claimant) byAttribute() error {
 		c.note("Of %d pairs %d can be allocated here, since NICs have no RDMA device or GPUs are passed through to virtual machines: as long as that is so, this claim stays Pending.", c.Pairs, now)
 	}
 	c.unsuitable()
-	if label := c.m.Matrix.Align(&c.m.Node.PCI, topology.EveryNIC); label != c.Attribute {
+	if label := c.m.Align(&c.m.Node.PCI, topology.EveryNIC); label != c.Attribute {
 		c.note("The label gdr.align is %s: it counts NICs that this claim selects out.", label)
 	}
 	if c.Attribute == topology.NUMANode {

@@ -118,7 +118,7 @@ func (c *claimant) besidePhysical(f *pci.Function) bool {
 func (c *claimant) forGPUs(f *pci.Function) bool {
 	of := func(n topology.NIC) bool { return n.Function == f }
 	i := slices.IndexFunc(c.m.Matrix.NICs, of)
-	return i >= 0 && c.m.Matrix.ForGPUs(i)
+	return i >= 0 && c.m.ForGPUs(i)
 }
 
 // only is the condition that keeps NICs that do not fit from a claim by the attribute: all

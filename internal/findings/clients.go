@@ -137,6 +137,7 @@ func notHeld(f *judged) finding.Said {
 func vendorsModuleRuns(f *judged) bool {
 	return f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner == f.NIC.PeerMemory.Module
 }
+
 func sawHolders(f *judged) []string {
 	seen := sawInterface(f)
 	if !vendorsModuleRuns(f) {

@@ -17,10 +17,12 @@ import (
 	"gdr-features/verdict"
 )
 
-// What findings are: see package finding.
 type (
-	Status  = finding.Status
-	Code    = finding.Code
+	// Status is finding.Status.
+	Status = finding.Status
+	// Code is finding.Code.
+	Code = finding.Code
+	// Finding is finding.Finding.
 	Finding = finding.Finding
 )
 

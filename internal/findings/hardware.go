@@ -210,8 +210,10 @@ func nicsOverC2C(f *judged) (nics finding.Subjects) {
 
 func machineNames(f *judged) []string {
 	names := f.Matrix.Machine
-	return []string{finding.Saw(platform.DMIDir+"/sys_vendor", names.Vendor.Value),
-		finding.Saw(platform.DMIDir+"/product_name", names.Product.Value)}
+	return []string{
+		finding.Saw(platform.DMIDir+"/sys_vendor", names.Vendor.Value),
+		finding.Saw(platform.DMIDir+"/product_name", names.Product.Value),
+	}
 }
 
 // moveTogether names the parameter that allows every pair where the driver may have it.

@@ -87,8 +87,10 @@ func degraded(f *judged) (links finding.Subjects) {
 
 // sawLack is evidence of what the link of a function has, and of what the function can do.
 func sawLack(fn *pci.Function, l pci.LinkLack) []string {
-	return []string{finding.Saw(fn.Address.File(l.NowFile), l.Value(l.Now)),
-		finding.Saw(fn.Address.File(l.OwnFile), l.Value(l.Own))}
+	return []string{
+		finding.Saw(fn.Address.File(l.NowFile), l.Value(l.Now)),
+		finding.Saw(fn.Address.File(l.OwnFile), l.Value(l.Own)),
+	}
 }
 
 // bridgeLink is a PCI Express link between two bridges, less the one of them that shows

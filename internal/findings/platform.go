@@ -208,8 +208,10 @@ func passedThrough(f *judged) string {
 }
 
 var dataDirect = check{
-	Name: "data-direct", Sources: []string{pci.AnyFile(pci.IOMMUGroupFile),
-		pci.Devices}, Codes: []Code{"DataDirectApart"},
+	Name: "data-direct", Sources: []string{
+		pci.AnyFile(pci.IOMMUGroupFile),
+		pci.Devices,
+	}, Codes: []Code{"DataDirectApart"},
 	Judge: func(f *judged) finding.Said {
 		apart := dataDirectApart(f)
 		if !apart.Any() {

@@ -163,8 +163,10 @@ func sawPort(d *rdma.Device, p rdma.Port) string {
 }
 
 var nearPort = check{
-	Name: "near-port", Sources: []string{rdma.AnyPortFile(rdma.StateFile),
-		pci.Devices}, Codes: []Code{"NearPortDown"},
+	Name: "near-port", Sources: []string{
+		rdma.AnyPortFile(rdma.StateFile),
+		pci.Devices,
+	}, Codes: []Code{"NearPortDown"},
 	Judge: func(f *judged) finding.Said {
 		down := nearPortsDown(f)
 		if !down.Any() {

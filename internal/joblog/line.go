@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math"
 	"strconv"
+	"strings"
+	"strings"
 )
 
 // channel is a line about a channel over a network.
@@ -127,7 +129,7 @@ func (l *Log) channel(m *message) bool {
 		l.hint(l.process(m.before), hintNVLink)
 		return true
 	default:
-		if !bytes.HasPrefix([]byte("COLLNET"), via) && !bytes.HasPrefix([]byte("NET"), via) {
+		if !strings.HasPrefix("COLLNET", string(via)) && !strings.HasPrefix("NET", string(via)) {
 			return false
 		}
 		l.unread++ // cut off

@@ -101,7 +101,7 @@ var damages = map[string]func(lines []string, i, at int) string{
 	"too long": func(lines []string, i, at int) string {
 		return join(lines[:i]) + strings.Repeat("x", 64<<10-at) + join(lines[i:])
 	},
-	"carriage return": func(lines []string, i, at int) string {
+	"carriage return": func(lines []string, i, _ int) string {
 		return join(lines[:i]) + strings.Repeat("= ", 40<<10) + "\r" + join(lines[i:])
 	},
 	"broken by \\r\\n": func(lines []string, i, at int) string {

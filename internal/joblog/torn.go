@@ -77,12 +77,8 @@ func ended(m []byte) bool {
 
 // isFragment says whether a line about a channel has lost its beginning: "[send] via NET/IB/0".
 func isFragment(b []byte) bool {
-	at := bytes.Index(b, []byte("] via "))
-	if at < 0 {
-		return false
-	}
-	of, via := b[:at], b[at+len("] via "):]
-	return (bytes.HasSuffix(of, []byte("[send")) || bytes.HasSuffix(of, []byte("[receive"))) &&
+	of, via, found := bytes.Cut(b, []byte("] via "))
+	return found && (bytes.HasSuffix(of, []byte("[send")) || bytes.HasSuffix(of, []byte("[receive"))) &&
 		(bytes.HasPrefix(via, []byte("NET/")) || bytes.HasPrefix(via, []byte("COLLNET/")))
 }
 
