@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"strings"
 )
 
 // channel is a line about a channel over a network.
