@@ -128,7 +128,8 @@ func (l *Log) channel(m *message) bool {
 		l.hint(l.process(m.before), hintNVLink)
 		return true
 	default:
-		if !strings.HasPrefix("COLLNET", string(via)) && !strings.HasPrefix("NET", string(via)) {
+		begins := func(word string) bool { return strings.HasPrefix(word, string(via)) }
+		if !begins("COLLNET") && !begins("NET") {
 			return false
 		}
 		l.unread++ // cut off
