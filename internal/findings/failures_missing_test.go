@@ -12,6 +12,8 @@ import (
 func missingTexts() map[string]string {
 	change := func(with string) string { return strings.Replace(pair, " rdma=mlx5_1", with, 1) }
 	return map[string]string{
+		"thor 2":           strings.NewReplacer("ib 15b3:1021", "020000 14e4:1760", "mlx5_", "bnxt_re").Replace(pair),
+		"pollara":          strings.NewReplacer("ib 15b3:1021", "020000 1dd8:1002", "mlx5_", "ionic_").Replace(pair),
 		"one unbound":      change(" driver=none"),
 		"one with VFIO":    change(" driver=vfio-pci"),
 		"one without RDMA": change(" driver=mlx5_core"),
@@ -28,7 +30,19 @@ func missingFailures() []failure {
 	)
 	first := file(entry+"uverbs0/ibdev", "mlx5_0\n")
 	second := file(entry+"uverbs1/ibdev", "mlx5_1\n")
+	const mori = github + "ROCm/mori/pull/471"
+	release := func(device, version string) change {
+		return file("sys/class/infiniband/"+device+"/fw_ver", version+"\n")
+	}
 	return []failure{
+		{
+			name: "firmware of Thor 2 that is too old for GPUs", from: mori, machine: "thor 2",
+			broken: release("bnxt_re0", "231.2.63.0"), code: "FirmwareWithoutIBGDA", fixed: release("bnxt_re0", "237.1.137.0"), fix: "237.1.137.0",
+		},
+		{
+			name: "firmware of Pollara that is too old for GPUs", from: mori, machine: "pollara",
+			broken: release("ionic_1", "1.117.1-a-63"), code: "FirmwareWithoutIBGDA", fixed: release("ionic_1", "1.117.5-a-45"), fix: "1.117.5-a-45",
+		},
 		{name: "the driver of one NIC failed at boot", from: sichek, machine: "one unbound", code: "NICUnbound", fixedOn: "pair", fix: "/sys/bus/pci/drivers/mlx5_core/bind"},
 		{name: "a NIC that VFIO has is no such", machine: "one unbound", code: "NICUnbound", fixedOn: "one with VFIO"},
 		{name: "the nearest NIC has no driver", from: sichek, machine: "one unbound", code: "NearPortDown", fixedOn: "pair", fix: "see nic-driver"},

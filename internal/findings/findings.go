@@ -85,7 +85,8 @@ var prerequisites = []check{
 
 // advice are the checks that need kmod.Advice. One that says nothing gives no finding.
 var advice = []check{
-	nearPort, sharedNIC, operators, modules, nodeNetwork, verbsEntry, userSpace, dataDirect, bar,
+	nearPort, sharedNIC, operators, modules, nodeNetwork, verbsEntry, firmware, userSpace, dataDirect,
+	bar,
 	rootComplex, link, numa, storage, otherGPUs,
 }
 

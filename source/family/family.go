@@ -186,9 +186,12 @@ type NIC struct {
 	// NetDevMTU: the active MTU of a RoCE port is what iboe_get_mtu makes of the mtu of its
 	// network device (kernel: include/rdma/ib_addr.h, and query_port of the driver).
 	NetDevMTU bool
-	Uverbs    Uverbs
-	Provider  Provider
-	Help      Help
+	// NoIBGDA: firmware with which GPUs cannot start transfers of the NIC themselves; nil where none
+	// is published.
+	NoIBGDA  *Firmware
+	Uverbs   Uverbs
+	Provider Provider
+	Help     Help
 }
 
 // Of reports whether a function is one of the family's NICs, eligible or not.

@@ -224,7 +224,9 @@ var bnxtRE = NIC{
 	DMABuf:     "bnxt_re_reg_user_mr_dmabuf",
 	LinkLayers: []string{"Ethernet"},
 	PeerMemory: PeerMemory{Module: "ib_peer_mem", Package: "netxtreme-peer-mem-dkms of Broadcom"},
-	NetDevMTU:  true,
+	// ROCm/mori tools/env_check.sh, check_bnxt_version_recommendation; PR#471.
+	NoIBGDA:   &Firmware{Branches: []string{"231", "232"}, Need: "237.1.137.0"},
+	NetDevMTU: true,
 	Uverbs: Uverbs{
 		Driver:     6, // RDMA_DRIVER_BNXT_RE
 		ABI:        1,
@@ -245,12 +247,14 @@ var bnxtRE = NIC{
 // ionic.h; id 1004, in AMD's own driver, is only for management). AMD's own driver brings
 // ib_peer_mem (ROCm/network-operator, docs/drivers).
 var ionic = NIC{
-	Name:       "ionic",
-	Vendor:     0x1dd8,
-	Devices:    DeviceRanges{{0x1002, 0x1003}},
-	Virtual:    DeviceIDs{0x1003},
-	Classes:    ethernet,
-	Drivers:    []string{"ionic"},
+	Name:    "ionic",
+	Vendor:  0x1dd8,
+	Devices: DeviceRanges{{0x1002, 0x1003}},
+	Virtual: DeviceIDs{0x1003},
+	Classes: ethernet,
+	Drivers: []string{"ionic"},
+	// ROCm/mori tools/env_check.sh, check_ainic_version_recommendation; PR#471.
+	NoIBGDA:    &Firmware{Branches: []string{"1.117.1"}, Need: "1.117.5-a-45"},
 	Module:     "ionic_rdma",
 	DMABuf:     "ionic_reg_user_mr_dmabuf",
 	LinkLayers: []string{"Ethernet"},

@@ -55,7 +55,7 @@ type Device struct {
 	// devices that manage an NVLink fabric.
 
 	NodeType string   // node_type: "CA", "RNIC", ...
-	Firmware string   // fw_ver, "28.39.1002"; for source.What.Expect too
+	Firmware string   // fw_ver, "28.39.1002"; for source.What.Expect too, and for Advice about families with NoIBGDA
 	Board    string   // board_id, the PSID
 	NetDevs  []string // names in the function's net/
 
@@ -249,7 +249,7 @@ func (inv *Inventory) describe(fs *host.FS, functions *pci.Inventory, d *Device,
 		d.Board, _ = fs.Line(base + "board_id") // only some drivers have it
 		d.NVLinkManagement = management != nil && slices.Contains(management.Boards, d.Board)
 	}
-	if (what.Details || what.Expect) && !d.NVLinkManagement {
+	if (what.Details || what.Expect || what.Advice && f != nil && f.NIC != nil && f.NIC.NoIBGDA != nil) && !d.NVLinkManagement {
 		d.Firmware, _ = fs.Line(base + "fw_ver") // only some drivers have it
 	}
 	if !what.Details || d.NVLinkManagement {
