@@ -12,8 +12,8 @@ import (
 func missingTexts() map[string]string {
 	change := func(with string) string { return strings.Replace(pair, " rdma=mlx5_1", with, 1) }
 	return map[string]string{
-		"thor 2":           strings.NewReplacer("ib 15b3:1021", "020000 14e4:1760", "mlx5_", "bnxt_re").Replace(pair),
-		"pollara":          strings.NewReplacer("ib 15b3:1021", "020000 1dd8:1002", "mlx5_", "ionic_").Replace(pair),
+		"two Thor 2":       strings.NewReplacer("ib 15b3:1021", "020000 14e4:1760", "mlx5_", "bnxt_re").Replace(pair),
+		"two Pollara":      strings.NewReplacer("ib 15b3:1021", "020000 1dd8:1002", "mlx5_", "ionic_").Replace(pair),
 		"one unbound":      change(" driver=none"),
 		"one with VFIO":    change(" driver=vfio-pci"),
 		"one without RDMA": change(" driver=mlx5_core"),
@@ -36,11 +36,11 @@ func missingFailures() []failure {
 	}
 	return []failure{
 		{
-			name: "firmware of Thor 2 that is too old for GPUs", from: mori, machine: "thor 2",
+			name: "firmware of Thor 2 that is too old for GPUs", from: mori, machine: "two Thor 2",
 			broken: release("bnxt_re0", "231.2.63.0"), code: "FirmwareWithoutIBGDA", fixed: release("bnxt_re0", "237.1.137.0"), fix: "237.1.137.0",
 		},
 		{
-			name: "firmware of Pollara that is too old for GPUs", from: mori, machine: "pollara",
+			name: "firmware of Pollara that is too old for GPUs", from: mori, machine: "two Pollara",
 			broken: release("ionic_1", "1.117.1-a-63"), code: "FirmwareWithoutIBGDA", fixed: release("ionic_1", "1.117.5-a-45"), fix: "1.117.5-a-45",
 		},
 		{name: "the driver of one NIC failed at boot", from: sichek, machine: "one unbound", code: "NICUnbound", fixedOn: "pair", fix: "/sys/bus/pci/drivers/mlx5_core/bind"},

@@ -19,7 +19,7 @@ var firmware = check{
 		return finding.Warn("FirmwareWithoutIBGDA", "GPUs cannot start transfers of %s (IBGDA), as MORI "+
 			"does: the firmware is too old for it; those that the CPU starts, as NCCL's and RCCL's, work", without).
 			Of(without).
-			Do("update the firmware to "+f.NIC.NoIBGDA.Need+" or newer, with the vendor's program, then power cycle")
+			Do("update the firmware to " + f.NIC.NoIBGDA.Need + " or newer, with the vendor's program, then power cycle")
 	},
 }
 
