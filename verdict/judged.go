@@ -88,8 +88,8 @@ func (j *Judged) ways() (n int) {
 	return n
 }
 
-// Pair is a node with the families that it is judged by, both nil before Judge. Its methods read
-// what Judge kept.
+// Pair is a node with the families that it is judged by, both nil before Judge. What Judge kept of
+// them is in its Verdict.
 type Pair struct {
 	*Node
 	GPU *family.GPU
@@ -98,53 +98,3 @@ type Pair struct {
 
 // Judged is the pair of families that the verdict is about.
 func (node *Node) Judged() Pair { return Pair{node, node.Verdict.GPU, node.Verdict.NIC} }
-
-// Client is Judged.Client.
-func (p Pair) Client() Client { return p.Verdict.Client }
-
-// Registered reports whether such a client is registered.
-func (p Pair) Registered() tristate.State { return p.Verdict.Client.Registered }
-
-// DMABufNeeds is Judged.Needs.
-func (p Pair) DMABufNeeds() []Prerequisite { return p.Verdict.Needs }
-
-// AllPassthrough is that of Judged.
-func (p Pair) AllPassthrough() tristate.State { return p.Verdict.AllPassthrough }
-
-// GPUDriven is that of Judged.
-func (p Pair) GPUDriven() tristate.State { return p.Verdict.GPUDriven }
-
-// Turing is that of Judged.
-func (p Pair) Turing() tristate.State { return p.Verdict.Turing }
-
-// NICDriven is that of Judged.
-func (p Pair) NICDriven() tristate.State { return p.Verdict.NICDriven }
-
-// RDMADevice is that of Judged.
-func (p Pair) RDMADevice() tristate.State { return p.Verdict.RDMADevice }
-
-// ActivePort is that of Judged.
-func (p Pair) ActivePort() tristate.State { return p.Verdict.ActivePort }
-
-// OwnMemory is that of Judged.
-func (p Pair) OwnMemory() tristate.State { return p.Verdict.OwnMemory }
-
-// SomeMapped is that of Judged.
-func (p Pair) SomeMapped() tristate.State { return p.Verdict.SomeMapped }
-
-// DevicesSay is that of Judged.
-func (p Pair) DevicesSay() tristate.State { return p.Verdict.DevicesSay }
-
-// Apart is Judged.Lack and Judged.Apart.
-func (p Pair) Apart() (lack Step, pairs []*topology.Pair) {
-	return p.Verdict.Lack, p.Verdict.Apart
-}
-
-// Identity is that of Judged.
-func (p Pair) Identity() Doubted { return p.Verdict.Identity }
-
-// BelowEmulated is that of Judged.
-func (p Pair) BelowEmulated() Doubted { return p.Verdict.BelowEmulated }
-
-// Others is Verdict.Others.
-func (p Pair) Others() []Other { return p.Verdict.Others }

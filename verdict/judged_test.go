@@ -4,9 +4,7 @@ import (
 	"testing"
 
 	"gdr-features/source/family"
-	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
-	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -58,28 +56,5 @@ func TestAskedOnce(t *testing.T) {
 				t.Errorf("%s: %v is asked for %d times, want 2", of.Name, gpu.Address, times)
 			}
 		}
-	}
-}
-
-// TestJudgedIsKept: what is said of a node after Judge is what was judged: facts that change later
-// change nothing.
-func TestJudgedIsKept(t *testing.T) {
-	n := many()
-	n.Platform.GPUs.Said = map[pci.Address]platform.Information{}
-	n.Kmod.Peers.Modules = map[string]kmod.Init{"nvidia_peermem": kmod.Live}
-	n.Kmod.Peers.Holders = map[string]kmod.Holders{"ib_peer_mem": {Listed: tristate.False, Module: tristate.False}}
-	n.Verdict = Judge(n)
-	before := n.Judged()
-	client, needs := before.Client(), len(before.DMABufNeeds())
-	if client.Registered != tristate.True || needs == 0 || before.GPUDriven() != tristate.True {
-		t.Fatalf("%+v, %d needs, driven %v", client, needs, before.GPUDriven())
-	}
-	n.Kmod = kmod.State{}
-	for i := range n.PCI.Functions {
-		n.PCI.Functions[i].Driver = ""
-	}
-	after := n.Judged()
-	if after.Client().By != client.By || len(after.DMABufNeeds()) != needs || after.GPUDriven() != tristate.True || after.NICDriven() != tristate.True {
-		t.Errorf("%+v, driven %v and %v", after.Client(), after.GPUDriven(), after.NICDriven())
 	}
 }

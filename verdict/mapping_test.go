@@ -49,7 +49,7 @@ func TestParams(t *testing.T) {
 			}
 			return n
 		}
-		if got := node(0x2330, 0x1021).Judge().Judged().OwnMemory(); got != tt.own {
+		if got := node(0x2330, 0x1021).Judge().Judged().Verdict.OwnMemory; got != tt.own {
 			t.Errorf("%s, %s: memory of its own %v, want %v", tt.version, tt.override, got, tt.own)
 		}
 		for group, want := range map[int]tristate.State{3: tt.apart, 4: tt.together} {
@@ -57,7 +57,7 @@ func TestParams(t *testing.T) {
 			n.NIC().Vendor, n.NIC().Class, n.NIC().Driver = 0x1d0f, 0x020000, "efa"
 			n.GPU().IOMMUGroup, n.NIC().IOMMUGroup = 4, group
 			p := n.Judge().Judged()
-			if got := p.SomeMapped(); got != want || p.NIC.Name != "efa" {
+			if got := p.Verdict.SomeMapped; got != want || p.NIC.Name != "efa" {
 				t.Errorf("%s, %s, groups 4 and %d of %s: %v, want %v", tt.version, tt.override, group, p.NIC.Name, got, want)
 			}
 		}

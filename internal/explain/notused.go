@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -15,7 +15,7 @@ import (
 // NotUsed says why a job's channels from a GPU (an address, or "") over a NIC (as FindNIC takes
 // it) may have had no GPUDirect RDMA, as far as the machine shows it. ok is false for a GPU that
 // this machine does not have.
-func NotUsed(r *verdict.Node, found []findings.Finding, gpu, nic string) (reason string, ok bool) {
+func NotUsed(r *verdict.Node, found []finding.Finding, gpu, nic string) (reason string, ok bool) {
 	g, err := FindGPU(r, gpu)
 	if gpu != "" && err != nil && r.PCIRead {
 		return "", false
@@ -115,10 +115,10 @@ func doubted(r *verdict.Node, pair topology.Pair) bool {
 	})
 }
 
-func failures(r *verdict.Node, found []findings.Finding) string {
+func failures(r *verdict.Node, found []finding.Finding) string {
 	var all []string
 	for i := range found {
-		if f := &found[i]; f.Status == findings.Fail {
+		if f := &found[i]; f.Status == finding.StatusFail {
 			all = append(all, fmt.Sprintf("%s (%s)", f.Code, f.Detail))
 		}
 	}

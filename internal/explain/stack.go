@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/source/kmod"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -53,7 +53,7 @@ const (
 
 // Stack says what waits for what from hardware to GPU memory, and where the chain is broken. On
 // hardware that is not capable, or not judged, the rest is left out.
-func Stack(r *verdict.Node, found []findings.Finding) []Step {
+func Stack(r *verdict.Node, found []finding.Finding) []Step {
 	v := &r.Verdict
 	either := map[string]tristate.State{
 		peerDirect: r.Kmod.Symbols[kmod.PeerMemoryAPI].Found,

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
 	"gdr-features/topology"
 )
@@ -30,7 +30,7 @@ func State(r *report.Report) map[string]string {
 // codes are those of findings that are not OK, sorted. What is not known has none.
 func codes(r *report.Report) (all []string) {
 	for i := range r.Findings {
-		if f := &r.Findings[i]; f.Status == findings.Fail || f.Status == findings.Warn {
+		if f := &r.Findings[i]; f.Status == finding.StatusFail || f.Status == finding.StatusWarn {
 			all = append(all, string(f.Code))
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -23,8 +23,8 @@ func TestState(t *testing.T) {
 	r := report.Report{Node: verdict.Node{
 		Platform: platform.State{Kernel: "6.8.0-45-generic"},
 		Kmod:     kmod.State{Drivers: map[string]kmod.Driver{"nvidia": {Loaded: tristate.True, Open: tristate.True, Version: "570.86.15"}}},
-	}, Findings: []findings.Finding{
-		{Status: findings.Warn, Code: "B"}, {Status: findings.OK}, {Status: findings.Fail, Code: "A"}, {Status: findings.Undecidable, Code: "C"}, {Status: findings.Warn, Code: "B"},
+	}, Findings: []finding.Finding{
+		{Status: finding.StatusWarn, Code: "B"}, {Status: finding.StatusOK}, {Status: finding.StatusFail, Code: "A"}, {Status: finding.StatusUnknown, Code: "C"}, {Status: finding.StatusWarn, Code: "B"},
 	}}
 	want := map[string]string{"kernel": "6.8.0-45-generic", "driverVersion": "570.86.15", "driverOpen": "true", "findings": "A,B"}
 	if diff := cmp.Diff(want, State(&r)); diff != "" {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 )
 
 // TestImagesNeed: a driver of a known ABI is no fault of the node. The finding says which
@@ -21,8 +21,8 @@ func TestImagesNeed(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := failure{}
 			_, list := c.findings(t, tt.machine, all(file(uverbs+"ibdev", tt.device+"\n"), file(uverbs+"abi_version", tt.abi+"\n"), file("sys/class/infiniband_verbs/abi_version", "6\n")))
-			i := slices.IndexFunc(list, func(f findings.Finding) bool { return f.Check == "user-space" })
-			if i < 0 || list[i].Status != findings.OK || !strings.Contains(list[i].Detail, tt.want) {
+			i := slices.IndexFunc(list, func(f finding.Finding) bool { return f.Check == "user-space" })
+			if i < 0 || list[i].Status != finding.StatusOK || !strings.Contains(list[i].Detail, tt.want) {
 				t.Errorf("%d of %+v", i, list)
 			}
 		})

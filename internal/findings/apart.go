@@ -31,7 +31,7 @@ func apart(f *judged, reason verdict.Reason, anyHas tristate.State, lack string)
 
 // apartPairs lists the pairs that come furthest, if this is what they lack, or may lack.
 func (f *judged) apartPairs(met tristate.State, reason verdict.Reason) (found finding.Subjects) {
-	lack, pairs := f.Apart()
+	lack, pairs := f.Verdict.Lack, f.Verdict.Apart
 	if lack.Met != met || lack.Reason != reason {
 		return found
 	}

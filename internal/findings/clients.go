@@ -71,11 +71,11 @@ func sawRegistering(f *judged) []string {
 func nobodysPeer(f *judged) finding.Said {
 	module, bridge := f.NIC.Module, "modprobe "+f.NIC.PeerMemory.Bridge+" (package "+f.NIC.PeerMemory.Package+")"
 	switch {
-	case f.NICDriven() == tristate.False:
+	case f.Verdict.NICDriven == tristate.False:
 		return finding.Fail("", "no NIC is bound to %s, so nothing says which GPUs' memory it reaches",
 			f.NIC.Drivers[0]).
 			Saw(nicDrivers(f)...).Do("see nic-driver")
-	case f.Client().File == "":
+	case f.Verdict.Client.File == "":
 		return finding.Fail("EFAPeermemMissing", "the kernel's own %s reaches GPU memory by DMA-BUF alone", module).
 			Saw(sawNoPeerFile(f)...).
 			Do(seeDMABuf, "or install "+f.NIC.Help.PeerStack)
@@ -92,7 +92,7 @@ func nobodysPeer(f *judged) finding.Said {
 
 // peerFile is what the file of the driver says: "p2p is empty".
 func peerFile(f *judged) string {
-	p := f.Client()
+	p := f.Verdict.Client
 	if p.Says == "" {
 		return path.Base(p.File) + " is empty"
 	}
@@ -102,7 +102,7 @@ func peerFile(f *judged) string {
 // sawNoPeerFile is evidence that no function has a file that names peers.
 func sawNoPeerFile(f *judged) []string {
 	var all []string
-	for _, file := range f.Client().Files {
+	for _, file := range f.Verdict.Client.Files {
 		if slices.ContainsFunc(f.NIC.PeerMemory.Files, func(p family.PeerFile) bool { return path.Base(file) == p.Name }) {
 			all = append(all, finding.SawFile(file, tristate.False))
 		}
@@ -156,7 +156,7 @@ func peersTooOld(f *judged) bool {
 // neededRelease is the first release of the NIC's driver that works with the loaded GPU
 // driver; "" where all do. It matters where a file of the NIC's driver is the proof.
 func neededRelease(f *judged) string {
-	if f.Client().Registered != tristate.True || f.Client().File == "" {
+	if f.Verdict.Client.Registered != tristate.True || f.Verdict.Client.File == "" {
 		return ""
 	}
 	for _, p := range f.NIC.PeerMemory.Newest {
@@ -174,7 +174,7 @@ func saidAlways(f *judged) bool {
 
 func provenFrom(f *judged) string {
 	for _, file := range f.NIC.PeerMemory.Files {
-		if p := f.Client(); p.Registered == tristate.True && file.Name == path.Base(p.File) {
+		if p := f.Verdict.Client; p.Registered == tristate.True && file.Name == path.Base(p.File) {
 			return file.ProvenFrom
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
 	"gdr-features/source/pci"
 	"gdr-features/test/machine"
@@ -25,7 +25,7 @@ type remedy struct {
 	words string // a regular expression
 	apply func(m *machine.Machine, s *machine.State, fix string)
 	// worse are codes of warnings that it may bring, which say what it costs.
-	worse []findings.Code
+	worse []finding.Code
 }
 
 func module(name string) func(*machine.Machine, *machine.State, string) {
@@ -71,9 +71,9 @@ func override(version, value string) func(*machine.Machine, *machine.State, stri
 
 // remedies are those that are applied. The first that matches counts.
 var remedies = []remedy{
-	{words: `^(by hand: |then |)(chroot /run/nvidia/driver )?modprobe nvidia-peermem`, apply: module("nvidia_peermem"), worse: []findings.Code{"MemoryPeersMissing"}},
-	{words: `^modprobe nv_peer_mem`, apply: module("nv_peer_mem"), worse: []findings.Code{"MemoryPeersMissing"}},
-	{words: `^set driver.rdma.enabled=true`, apply: module("nvidia_peermem"), worse: []findings.Code{"MemoryPeersMissing"}},
+	{words: `^(by hand: |then |)(chroot /run/nvidia/driver )?modprobe nvidia-peermem`, apply: module("nvidia_peermem"), worse: []finding.Code{"MemoryPeersMissing"}},
+	{words: `^modprobe nv_peer_mem`, apply: module("nv_peer_mem"), worse: []finding.Code{"MemoryPeersMissing"}},
+	{words: `^set driver.rdma.enabled=true`, apply: module("nvidia_peermem"), worse: []finding.Code{"MemoryPeersMissing"}},
 	{words: `boot with iommu=pt`, apply: booted("identity", "iommu=pt")},
 	{words: `^boot with iommu.passthrough=1`, apply: booted("identity", "iommu.passthrough=1")},
 	{words: `boot with iommu.passthrough=0`, apply: booted("DMA-FQ", "iommu.passthrough=0")},
@@ -83,18 +83,18 @@ var remedies = []remedy{
 	{words: `^remove NVreg_GrdmaPciTopoCheckOverride=2`, apply: override("", "0")},
 	{words: `R580 with NVreg_GrdmaPciTopoCheckOverride=1`, apply: override("580.173.02", "1")},
 	{words: `^set options nvidia NVreg_GrdmaPciTopoCheckOverride=1`, apply: override("", "1")},
-	{words: `^(or do without: the|install the) open kernel modules( \(GPU| of the GPU driver with DMA-BUF|$)`, apply: inKernel(func(s *machine.State) { s.Open = true }), worse: []findings.Code{"EFADMABufOff"}},
+	{words: `^(or do without: the|install the) open kernel modules( \(GPU| of the GPU driver with DMA-BUF|$)`, apply: inKernel(func(s *machine.State) { s.Open = true }), worse: []finding.Code{"EFADMABufOff"}},
 	{words: `^modprobe mlx5_core|^bind such a NIC to mlx5_core|drivers/mlx5_core/bind`, apply: func(m *machine.Machine, s *machine.State, _ string) {
 		s.NICDriver = cmp.Or(s.NICDriver, machine.Own)
 		boundAll(m, "none")
-	}, worse: []findings.Code{"NICWithoutRDMA"}},
+	}, worse: []finding.Code{"NICWithoutRDMA"}},
 	{words: `^modprobe mlx5_ib`, apply: inKernel(func(s *machine.State) { s.NoRDMA = false })},
 	{words: `^modprobe nvidia, or wait`, apply: inKernel(func(s *machine.State) {
 		s.GPUDriver, s.NVIDIA, s.Open = machine.Own, cmp.Or(s.NVIDIA, "570.86.15"), true
 	})},
 	{words: `^(then |)modprobe efa_nv_peermem|^or install the EFA installer's packages efa and efa-nv-peermem`, apply: func(_ *machine.Machine, s *machine.State, _ string) {
 		s.Attributes = with(s.Attributes, "p2p", "NVIDIA peermem\n")
-	}, worse: []findings.Code{"EFAPeermemUnproven", "EFADriverTooOldForR580"}},
+	}, worse: []finding.Code{"EFAPeermemUnproven", "EFADriverTooOldForR580"}},
 	{words: `peerdirect_support=1 in /etc/modprobe.d`, apply: inKernel(file("sys/module/nvidia_peermem/parameters/peerdirect_support", "1\n"))},
 	{words: `^or put GPU and NIC into one IOMMU group|^put GPU and NIC into one IOMMU group`, apply: func(m *machine.Machine, _ *machine.State, _ string) { setAttr(m, "group", "1") }},
 	{words: `^take the UUIDs of these GPUs out`, apply: inKernel(model("NVIDIA H100"))},
@@ -296,10 +296,10 @@ func judgeFix(t *testing.T, what string, r *remedy, before, after *report.Report
 		t.Errorf("%s: leads into %s", what, name)
 	}
 	for _, f := range after.Findings {
-		known := func(old findings.Finding) bool {
+		known := func(old finding.Finding) bool {
 			return old.Code == f.Code || old.Check == f.Check && old.Status == f.Status
 		}
-		if (f.Status == findings.Fail || f.Status == findings.Warn) && !slices.ContainsFunc(before.Findings, known) && !slices.Contains(r.worse, f.Code) && !laterStep(before, f.Check) {
+		if (f.Status == finding.StatusFail || f.Status == finding.StatusWarn) && !slices.ContainsFunc(before.Findings, known) && !slices.Contains(r.worse, f.Code) && !laterStep(before, f.Check) {
 			t.Errorf("%s: brings %s %s: %s", what, f.Status, f.Code, f.Detail)
 		}
 	}

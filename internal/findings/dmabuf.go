@@ -14,7 +14,7 @@ import (
 
 var dmabuf = check{
 	Name: "dmabuf", Facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols},
-	Codes: []Code{
+	Codes: []finding.Code{
 		"EFADMABufOff", finding.Unreadable, "ConfidentialGuest", "VirtualGPU", "GPUPassthrough", "GPUDriverNotLoaded",
 		"PreTuring", "ClosedDriver", "DriverRefusesPlace", "KernelOptionMissing", "NoMLX5Device", "DMABufRefused", "NoDMABuf",
 	},
@@ -40,7 +40,7 @@ func judgeDMABuf(f *judged) finding.Said {
 			Of(off).
 			Do("use aws-ofi-nccl 1.19.2 or newer, also in containers", "or install "+f.NIC.Help.PeerStack+", then "+
 				"modprobe "+f.NIC.PeerMemory.Bridge)
-	case f.DevicesSay() == tristate.True:
+	case f.Verdict.DevicesSay == tristate.True:
 		return finding.OK("the GPU driver %s, and %s can register DMA-BUF (only a transfer proves more)",
 			exports(f), f.NIC.Name)
 	}
@@ -99,7 +99,7 @@ func lackOfDMABuf(f *judged, need verdict.Need) finding.Said {
 	case verdict.GPUDriverLoaded:
 		return finding.Fail(withoutDriver(f), "no GPU driver is loaded").Saw(seen...).Do(seeDriver)
 	case verdict.GPUBound:
-		if gpus := f.excluded(tristate.True); gpus.Any() && f.AllPassthrough() != tristate.True {
+		if gpus := f.excluded(tristate.True); gpus.Any() && f.Verdict.AllPassthrough != tristate.True {
 			return finding.Fail("GPUDriverNotLoaded", "%s", excludes(f, gpus)).Of(gpus).Do(seeDriver)
 		}
 		return finding.Fail(withoutDriver(f), "%s", notBound(f)).Saw(seen...).Do(seeDriver)
@@ -123,7 +123,7 @@ func lackOfDMABuf(f *judged, need verdict.Need) finding.Said {
 	case verdict.NICDevice:
 		lack := finding.Fail("NoMLX5Device", "no eligible NIC has an RDMA device whose driver registers DMA-BUF").
 			Saw(seen...)
-		if f.NIC.DMABuf != "" && f.RDMADevice() == tristate.False {
+		if f.NIC.DMABuf != "" && f.Verdict.RDMADevice == tristate.False {
 			return lack.Do("see rdma-device")
 		}
 		return lack.Do("DMA-BUF needs " + f.NIC.Help.Product)
@@ -142,8 +142,8 @@ func lackOfDMABuf(f *judged, need verdict.Need) finding.Said {
 }
 
 // withoutDriver is the code of GPUs that their family's driver does not drive.
-func withoutDriver(f *judged) Code {
-	if f.AllPassthrough() == tristate.True {
+func withoutDriver(f *judged) finding.Code {
+	if f.Verdict.AllPassthrough == tristate.True {
 		return "GPUPassthrough"
 	}
 	return "GPUDriverNotLoaded"
@@ -225,7 +225,7 @@ func sawOptions(f *judged) []string {
 
 // firstOf is the first need of DMA-BUF in a state; "" for none.
 func firstOf(f *judged, state tristate.State) verdict.Need {
-	for _, p := range f.DMABufNeeds() {
+	for _, p := range f.Verdict.Needs {
 		if p.Met == state {
 			return p.Need
 		}
@@ -236,7 +236,7 @@ func firstOf(f *judged, state tristate.State) verdict.Need {
 // unreadNeeds is the evidence of the needs that are unknown.
 func unreadNeeds(f *judged) []string {
 	var seen []string
-	for _, p := range f.DMABufNeeds() {
+	for _, p := range f.Verdict.Needs {
 		if p.Met == tristate.Unknown {
 			seen = append(seen, sawNeed(f, p.Need)...)
 		}
@@ -281,7 +281,7 @@ func sawLegacyAPI(f *judged) []string {
 
 var rdmaStack = check{
 	Name: "rdma-stack", Facts: []kmod.Fact{kmod.FactStack, kmod.FactNICVersion, kmod.FactSymbols},
-	Codes: []Code{"LegacyPeerDirect", finding.Unreadable},
+	Codes: []finding.Code{"LegacyPeerDirect", finding.Unreadable},
 	Judge: judgeRDMAStack,
 }
 
@@ -313,12 +313,12 @@ func originKnown(f *judged) bool {
 		return f.Kmod.MOFED.Origin != kmod.OriginUnknown
 	}
 	_, known := f.advised().NICVersions[f.NIC.Name]
-	return known && f.RDMADevice() == tristate.True
+	return known && f.Verdict.RDMADevice == tristate.True
 }
 
 // noModuleLoaded: the NICs, for which MOFED has no drivers, have no RDMA device.
 func noModuleLoaded(f *judged) bool {
-	return !f.NIC.MOFED && f.Kmod.Advice != nil && f.RDMADevice() == tristate.False
+	return !f.NIC.MOFED && f.Kmod.Advice != nil && f.Verdict.RDMADevice == tristate.False
 }
 
 func stackOrigin(f *judged) string {
@@ -326,7 +326,7 @@ func stackOrigin(f *judged) string {
 		if version := f.advised().NICVersions[f.NIC.Name]; version != "" {
 			return f.NIC.Module + " " + version + " from the NIC's vendor"
 		}
-		if f.Client().File != "" || f.Client().Registered == tristate.True && !driverIsClient(f) { // the kernel's own driver supports no peer memory
+		if f.Verdict.Client.File != "" || f.Verdict.Client.Registered == tristate.True && !driverIsClient(f) { // the kernel's own driver supports no peer memory
 			return f.NIC.Module + " from the NIC's vendor"
 		}
 		return "the kernel's own " + f.NIC.Module
@@ -360,5 +360,5 @@ func legacyStack(f *judged) bool {
 func legacyConfigured(f *judged) bool {
 	p := &f.advised().Peermem
 	persistent := p.PersistentAPI == "1" || p.PersistentAPI == "" && f.persistentByDefault()
-	return persistent || p.LegacyAPI == "1" || forerunner(f, f.Client().By)
+	return persistent || p.LegacyAPI == "1" || forerunner(f, f.Verdict.Client.By)
 }

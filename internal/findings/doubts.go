@@ -46,7 +46,7 @@ func smmuPassthrough(f *judged) finding.Said {
 
 // identityGPUs lists the GPUs of verdict.Identity.
 func identityGPUs(f *judged) (doubt verdict.Doubt, gpus finding.Subjects) {
-	d := f.Identity()
+	d := f.Verdict.Identity
 	for _, gpu := range d.GPUs {
 		gpus.Add(gpu.Address.String(), finding.Saw(platform.GroupFile(gpu.IOMMUGroup),
 			f.Platform.IOMMU.Types[gpu.IOMMUGroup]))
@@ -95,7 +95,7 @@ func orReadACS(f *judged) string {
 
 // redirectAbove names the bridges above GPUs of verdict.Identity that redirect.
 func (f *judged) redirectAbove() (bridges finding.Subjects) {
-	for _, gpu := range f.Identity().GPUs {
+	for _, gpu := range f.Verdict.Identity.GPUs {
 		for _, bridge := range gpu.Bridges {
 			if acs := f.ACS[bridge]; acs != nil && acs.Redirect() {
 				bridges.Add(bridge.String())
@@ -144,7 +144,7 @@ const (
 
 // belowEmulated lists the pairs of verdict.BelowEmulated.
 func belowEmulated(f *judged) (doubt verdict.Doubt, pairs finding.Subjects) {
-	d := f.BelowEmulated()
+	d := f.Verdict.BelowEmulated
 	for _, of := range d.Pairs {
 		gpu, nic := f.Matrix.GPUs[of.GPU].Function, &f.Matrix.NICs[of.NIC]
 		said := finding.Choose(f.ATS[nic.Function.Address], "ATS on", "ATS off", "")

@@ -10,12 +10,12 @@ import (
 )
 
 // expectedCheck is what --expect adds. Its sources differ from finding to finding.
-var expectedCheck = check{Name: "expected", Codes: []Code{"NoMachineType", finding.Unreadable, "Deviation"}}
+var expectedCheck = check{Name: "expected", Codes: []finding.Code{"NoMachineType", finding.Unreadable, "Deviation"}}
 
 // expected compares the machine with what is expected of it: one finding for each
 // expectation that is not proven to be met, or a single one if the machine is as
 // expected.
-func (f *judged) expected() []Finding {
+func (f *judged) expected() []finding.Finding {
 	r := f.Expected
 	switch {
 	case r == nil, r.Type == "" && r.Machine == "": // without --expect
@@ -23,7 +23,7 @@ func (f *judged) expected() []Finding {
 	case r.Type == "":
 		return f.expectation(noType(r), []string{platform.DMIDir, pci.Devices})
 	}
-	var all []Finding
+	var all []finding.Finding
 	for i := range r.Checks {
 		if c := &r.Checks[i]; c.State != tristate.True {
 			all = append(all, f.expectation(deviation(r, c), c.Sources, c.Facts...)...)
@@ -55,9 +55,9 @@ func deviation(r *expect.Result, unmet *expect.Check) finding.Said {
 	return finding.Unknown("%s: %s expected, actual value unknown", r.Type, unmet.Expected)
 }
 
-func (f *judged) expectation(said finding.Said, sources []string, facts ...kmod.Fact) []Finding {
+func (f *judged) expectation(said finding.Said, sources []string, facts ...kmod.Fact) []finding.Finding {
 	c := expectedCheck
 	c.Sources, c.Facts, c.Judge = sources, facts, func(*judged) finding.Said { return said }
 	found, _ := c.Find(f, f.files) // something is always said
-	return []Finding{found}
+	return []finding.Finding{found}
 }

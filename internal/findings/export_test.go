@@ -1,9 +1,13 @@
 package findings
 
-import "slices"
+import (
+	"slices"
+
+	"gdr-features/internal/finding"
+)
 
 // Listed reports whether a finding's code is among those that its check lists.
-func Listed(f *Finding) bool {
+func Listed(f *finding.Finding) bool {
 	all := slices.Concat(prerequisites, advice, []check{expectedCheck})
 	i := slices.IndexFunc(all, func(c check) bool { return c.Name == f.Check })
 	return i >= 0 && all[i].Lists(f.Code)

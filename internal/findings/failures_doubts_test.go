@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/test/machine"
 	"gdr-features/tristate"
 )
@@ -90,33 +90,33 @@ func TestDoubts(t *testing.T) {
 		state         change
 		ready         tristate.State
 		check         string
-		status        findings.Status
-		code          findings.Code
+		status        finding.Status
+		code          finding.Code
 	}{
-		{"no confidential guest", "guest", cpuFlags(""), tristate.True, "dmabuf", findings.OK, ""},
-		{"TDX", "guest", cpuFlags(" tdx_guest"), tristate.Unknown, "dmabuf", findings.Undecidable, "ConfidentialGuest"},
-		{"SEV-SNP by a device", "guest", snp, tristate.Unknown, "peermem", findings.Undecidable, "ConfidentialGuest"},
-		{"a host that can have SEV-SNP guests", "pair", file("proc/cpuinfo", strings.Replace(cpuinfo, " hypervisor", " sev_snp", 1)+"\n\n"), tristate.True, "dmabuf", findings.OK, ""},
-		{"a confidential guest without drivers", "guest", all(noDriver, unloaded, cpuFlags(" tdx_guest")), tristate.False, "gpu-driver", findings.Fail, "GPUDriverNotLoaded"},
-		{"identity before 6.11", "grace", kernel("6.8.0-45-generic"), tristate.Unknown, "iommu", findings.Undecidable, "SMMUPassthrough"},
-		{"identity, NVIDIA's kernel", "grace", kernel("6.8.0-1028-nvidia-64k"), tristate.True, "iommu", findings.Warn, "SMMUPassthrough"},
-		{"identity, 6.11", "grace", kernel("6.11.0-29-generic"), tristate.True, "iommu", findings.OK, ""},
-		{"identity, 7.0", "grace", kernel("7.0.0"), tristate.True, "iommu", findings.OK, ""},
-		{"identity, garbage for a kernel", "grace", kernel("garbage"), tristate.Unknown, "iommu", findings.Undecidable, "SMMUPassthrough"},
-		{"identity, ACS unreadable", "grace with unreadable ACS", kernel("6.8.0-45-generic"), tristate.Unknown, "iommu", findings.Undecidable, "SMMUPassthrough"},
-		{"identity, no ACS", "grace without ACS", kernel("6.8.0-45-generic"), tristate.True, "iommu", findings.OK, ""},
-		{"no IOMMU", "grace", all(inState("iommu-off"), kernel("6.8.0-45-generic")), tristate.True, "iommu", findings.OK, ""},
-		{"translated before 6.11", "grace", all(inState("iommu-translated"), kernel("6.8.0-1028-nvidia-64k")), tristate.True, "iommu", findings.OK, ""},
-		{"translated before 6.11, ACS unreadable", "grace with unreadable ACS", all(inState("iommu-translated"), kernel("6.8.0-45-generic")), tristate.True, "iommu", findings.OK, ""},
-		{"translated beside ACS", "grace", all(inState("iommu-translated"), kernel("6.14.0")), tristate.True, "iommu", findings.OK, ""},
-		{"translated on x86", "pair", inState("iommu-translated"), tristate.True, "iommu", findings.Warn, "IOMMUTranslated"},
-		{"ATS off", "qemu", nil, tristate.Unknown, "acs", findings.Undecidable, "EmulatedSwitch"},
-		{"no ATS", "qemu without the capability", nil, tristate.Unknown, "acs", findings.Undecidable, "EmulatedSwitch"},
-		{"ATS unreadable", "qemu, not readable", nil, tristate.True, "acs", findings.Warn, "EmulatedSwitch"},
-		{"ATS on", "qemu with ATS", nil, tristate.True, "acs", findings.Undecidable, "ACSUnreadable"},
-		{"not below one switch", "qemu, NIC elsewhere", nil, tristate.True, "acs", findings.Undecidable, "ACSUnreadable"},
-		{"a real switch", "real switch in a guest", nil, tristate.True, "acs", findings.OK, ""},
-		{"bare metal", "TI's switch on bare metal", nil, tristate.True, "acs", findings.OK, ""},
+		{"no confidential guest", "guest", cpuFlags(""), tristate.True, "dmabuf", finding.StatusOK, ""},
+		{"TDX", "guest", cpuFlags(" tdx_guest"), tristate.Unknown, "dmabuf", finding.StatusUnknown, "ConfidentialGuest"},
+		{"SEV-SNP by a device", "guest", snp, tristate.Unknown, "peermem", finding.StatusUnknown, "ConfidentialGuest"},
+		{"a host that can have SEV-SNP guests", "pair", file("proc/cpuinfo", strings.Replace(cpuinfo, " hypervisor", " sev_snp", 1)+"\n\n"), tristate.True, "dmabuf", finding.StatusOK, ""},
+		{"a confidential guest without drivers", "guest", all(noDriver, unloaded, cpuFlags(" tdx_guest")), tristate.False, "gpu-driver", finding.StatusFail, "GPUDriverNotLoaded"},
+		{"identity before 6.11", "grace", kernel("6.8.0-45-generic"), tristate.Unknown, "iommu", finding.StatusUnknown, "SMMUPassthrough"},
+		{"identity, NVIDIA's kernel", "grace", kernel("6.8.0-1028-nvidia-64k"), tristate.True, "iommu", finding.StatusWarn, "SMMUPassthrough"},
+		{"identity, 6.11", "grace", kernel("6.11.0-29-generic"), tristate.True, "iommu", finding.StatusOK, ""},
+		{"identity, 7.0", "grace", kernel("7.0.0"), tristate.True, "iommu", finding.StatusOK, ""},
+		{"identity, garbage for a kernel", "grace", kernel("garbage"), tristate.Unknown, "iommu", finding.StatusUnknown, "SMMUPassthrough"},
+		{"identity, ACS unreadable", "grace with unreadable ACS", kernel("6.8.0-45-generic"), tristate.Unknown, "iommu", finding.StatusUnknown, "SMMUPassthrough"},
+		{"identity, no ACS", "grace without ACS", kernel("6.8.0-45-generic"), tristate.True, "iommu", finding.StatusOK, ""},
+		{"no IOMMU", "grace", all(inState("iommu-off"), kernel("6.8.0-45-generic")), tristate.True, "iommu", finding.StatusOK, ""},
+		{"translated before 6.11", "grace", all(inState("iommu-translated"), kernel("6.8.0-1028-nvidia-64k")), tristate.True, "iommu", finding.StatusOK, ""},
+		{"translated before 6.11, ACS unreadable", "grace with unreadable ACS", all(inState("iommu-translated"), kernel("6.8.0-45-generic")), tristate.True, "iommu", finding.StatusOK, ""},
+		{"translated beside ACS", "grace", all(inState("iommu-translated"), kernel("6.14.0")), tristate.True, "iommu", finding.StatusOK, ""},
+		{"translated on x86", "pair", inState("iommu-translated"), tristate.True, "iommu", finding.StatusWarn, "IOMMUTranslated"},
+		{"ATS off", "qemu", nil, tristate.Unknown, "acs", finding.StatusUnknown, "EmulatedSwitch"},
+		{"no ATS", "qemu without the capability", nil, tristate.Unknown, "acs", finding.StatusUnknown, "EmulatedSwitch"},
+		{"ATS unreadable", "qemu, not readable", nil, tristate.True, "acs", finding.StatusWarn, "EmulatedSwitch"},
+		{"ATS on", "qemu with ATS", nil, tristate.True, "acs", finding.StatusUnknown, "ACSUnreadable"},
+		{"not below one switch", "qemu, NIC elsewhere", nil, tristate.True, "acs", finding.StatusUnknown, "ACSUnreadable"},
+		{"a real switch", "real switch in a guest", nil, tristate.True, "acs", finding.StatusOK, ""},
+		{"bare metal", "TI's switch on bare metal", nil, tristate.True, "acs", finding.StatusOK, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := doubted(t, c.machine, c.state)

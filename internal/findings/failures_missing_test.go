@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 )
 
 // missingTexts are machines on which one NIC lacks what another has.
@@ -63,7 +63,7 @@ func TestVerbsEntriesUnknown(t *testing.T) {
 		"the state cannot be read": all(file(entry+"uverbs0/ibdev", "mlx5_0\n"), file("sys/class/infiniband/mlx5_1/ports/1/state", "")),
 	} {
 		_, list := (&failure{}).findings(t, "pair", broken)
-		if slices.ContainsFunc(list, func(f findings.Finding) bool { return f.Code == "VerbsEntryMissing" }) {
+		if slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Code == "VerbsEntryMissing" }) {
 			t.Errorf("%s: VerbsEntryMissing", name)
 		}
 	}

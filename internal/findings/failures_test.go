@@ -12,6 +12,7 @@ import (
 
 	"gdr-features/docs/reasons"
 	"gdr-features/host"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/findings"
 	"gdr-features/internal/report"
 	"gdr-features/source/verbs"
@@ -251,7 +252,7 @@ type failure struct {
 
 	machine string // "" is pair
 	broken  change // nil: the machine itself is
-	code    findings.Code
+	code    finding.Code
 	fixed   change
 	fixedOn string         // the machine without the failure, if it is another
 	asked   tristate.State // what the RDMA devices say when asked, while broken
@@ -261,7 +262,7 @@ type failure struct {
 // TestFailures: every case is recognised by its own code, with a fix and with
 // evidence that is in the tree, and the fixed machine does not have that code.
 func TestFailures(t *testing.T) {
-	codes := map[findings.Code]bool{}
+	codes := map[finding.Code]bool{}
 	var run []failure // those that a node shows
 	for _, c := range failures() {
 		codes[c.code] = true
@@ -277,11 +278,11 @@ func TestFailures(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.machine = cmp.Or(c.machine, "pair")
 			dir, list := c.findings(t, c.machine, c.broken)
-			i := slices.IndexFunc(list, func(f findings.Finding) bool { return f.Code == c.code })
+			i := slices.IndexFunc(list, func(f finding.Finding) bool { return f.Code == c.code })
 			if i < 0 {
 				t.Fatalf("no finding %s among %+v", c.code, list)
 			}
-			if f := list[i]; f.Status == findings.OK || f.FixText() == "" && c.code != "NoGPU" && c.code != "TegraGPU" || !strings.Contains(f.FixText(), c.fix) {
+			if f := list[i]; f.Status == finding.StatusOK || f.FixText() == "" && c.code != "NoGPU" && c.code != "TegraGPU" || !strings.Contains(f.FixText(), c.fix) {
 				t.Errorf("%s: %+v", c.code, f)
 			}
 			checkEvidence(t, dir, &list[i])
@@ -293,7 +294,7 @@ func TestFailures(t *testing.T) {
 				t.Errorf("the page of %s does not say where that was read: %s; %s", c.code, f.Detail, f.FixText())
 			}
 			c.asked = tristate.Unknown
-			if _, list = c.findings(t, cmp.Or(c.fixedOn, c.machine), c.broken, c.fixed); slices.ContainsFunc(list, func(f findings.Finding) bool { return f.Code == c.code }) {
+			if _, list = c.findings(t, cmp.Or(c.fixedOn, c.machine), c.broken, c.fixed); slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Code == c.code }) {
 				t.Errorf("the fixed machine shows %s", c.code)
 			}
 		})
@@ -308,7 +309,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-func (c *failure) findings(t *testing.T, name string, changes ...change) (string, []findings.Finding) {
+func (c *failure) findings(t *testing.T, name string, changes ...change) (string, []finding.Finding) {
 	t.Helper()
 	dir, r := c.judge(t, name, changes...)
 	return dir, r.Findings
@@ -362,7 +363,7 @@ func (c *failure) judged(t *testing.T, dir string) report.Report {
 
 // checkEvidence compares evidence with the tree: files said to be absent are
 // missing, all others exist.
-func checkEvidence(t *testing.T, dir string, f *findings.Finding) {
+func checkEvidence(t *testing.T, dir string, f *finding.Finding) {
 	t.Helper()
 	if len(f.Evidence) == 0 && f.Code != "NoGPU" && f.Code != "NoNIC" {
 		t.Errorf("%s: no evidence", f.Code)

@@ -16,11 +16,11 @@ import (
 // otherGPUs says, on a node with GPUs of two families, which family the findings are
 // about, and whether the other one is ready.
 var otherGPUs = check{
-	Name: "other-gpus", Sources: []string{pci.Devices}, Codes: []Code{"MixedGPUs"}, Judge: judgeOtherGPUs,
+	Name: "other-gpus", Sources: []string{pci.Devices}, Codes: []finding.Code{"MixedGPUs"}, Judge: judgeOtherGPUs,
 }
 
 func judgeOtherGPUs(f *judged) finding.Said {
-	others := f.Others()
+	others := f.Verdict.Others
 	if len(others) == 0 {
 		return finding.Said{}
 	}
@@ -36,7 +36,7 @@ func judgeOtherGPUs(f *judged) finding.Said {
 // notReadyGPUs lists the families of GPUs that the findings are not about and that are not
 // ready.
 func notReadyGPUs(f *judged) (others finding.Subjects) {
-	for _, o := range f.Others() {
+	for _, o := range f.Verdict.Others {
 		if o.Ready == tristate.True {
 			continue
 		}
@@ -53,7 +53,7 @@ func notReadyGPUs(f *judged) (others finding.Subjects) {
 // userSpace: rdma-core does not open a device whose driver has an ABI that it does not know, and
 // the vendor's own library does not open one of the kernel's own driver. Which library is used
 // is up to each container image; on the node no driver of a known ABI is wrong.
-var userSpace = check{Name: "user-space", Codes: []Code{"VerbsABIMismatch"}, Judge: judgeUserSpace}
+var userSpace = check{Name: "user-space", Codes: []finding.Code{"VerbsABIMismatch"}, Judge: judgeUserSpace}
 
 func judgeUserSpace(f *judged) finding.Said {
 	if unknown := f.devicesOfABI(unknownABI); unknown.Any() {
@@ -96,7 +96,7 @@ func (f *judged) devicesOfABI(kind func(*family.Uverbs, int) bool) (devices find
 }
 
 // bar: only a part of a GPU's memory is visible on PCI.
-var bar = check{Name: "bar", Codes: []Code{"SmallBAR", "SmallBAR1"}, Judge: judgeBAR}
+var bar = check{Name: "bar", Codes: []finding.Code{"SmallBAR", "SmallBAR1"}, Judge: judgeBAR}
 
 func judgeBAR(f *judged) finding.Said {
 	if small := smallBAR(f); small.Any() {

@@ -17,23 +17,6 @@ import (
 	"gdr-features/verdict"
 )
 
-type (
-	// Status is finding.Status.
-	Status = finding.Status
-	// Code is finding.Code.
-	Code = finding.Code
-	// Finding is finding.Finding.
-	Finding = finding.Finding
-)
-
-// Statuses of a check.
-const (
-	OK          = finding.StatusOK
-	Warn        = finding.StatusWarn
-	Fail        = finding.StatusFail
-	Undecidable = finding.StatusUnknown
-)
-
 // check is one function about a node.
 type check = finding.Check[*judged]
 
@@ -47,9 +30,9 @@ type judged struct {
 
 // All returns the findings: the checks in the order of the verdict, those that advise, and how
 // the machine compares with what is expected of it, nil without expectations.
-func All(node *verdict.Node, expected *expect.Result) []Finding {
+func All(node *verdict.Node, expected *expect.Result) []finding.Finding {
 	f := &judged{Pair: node.Judged(), Expected: expected}
-	var all []Finding
+	var all []finding.Finding
 	for _, c := range f.checks() {
 		if found, ok := c.Find(f, f.files); ok {
 			all = append(all, found)
@@ -91,8 +74,8 @@ var advice = []check{
 }
 
 // Codes lists every code that a finding can have, each once.
-func Codes() []Code {
-	var all []Code
+func Codes() []finding.Code {
+	var all []finding.Code
 	for _, c := range slices.Concat(prerequisites, advice, []check{expectedCheck}) {
 		all = append(all, c.Codes...)
 	}
@@ -104,7 +87,7 @@ func Codes() []Code {
 func (f *judged) files(fact kmod.Fact) []string {
 	switch fact {
 	case verdict.FactPeermem:
-		return f.Client().Files
+		return f.Verdict.Client.Files
 	case platform.FactIOMMU:
 		return f.Platform.IOMMU.Files
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gdr-features/internal/finding"
 	"gdr-features/internal/findings"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
@@ -24,12 +25,12 @@ const (
 	unknown = tristate.Unknown
 )
 
-func judge(n *sample.Node) (verdict.Verdict, []findings.Finding) {
+func judge(n *sample.Node) (verdict.Verdict, []finding.Finding) {
 	node := n.Judge()
 	return node.Verdict, findings.All(node, nil)
 }
 
-func finding(t *testing.T, list []findings.Finding, check string) findings.Finding {
+func findingOn(t *testing.T, list []finding.Finding, check string) finding.Finding {
 	t.Helper()
 	for _, f := range list {
 		if f.Check == check {
@@ -37,13 +38,13 @@ func finding(t *testing.T, list []findings.Finding, check string) findings.Findi
 		}
 	}
 	t.Fatalf("no finding %s", check)
-	return findings.Finding{}
+	return finding.Finding{}
 }
 
-func findingOf(t *testing.T, n *sample.Node, check string) findings.Finding {
+func findingOf(t *testing.T, n *sample.Node, check string) finding.Finding {
 	t.Helper()
 	_, list := judge(n)
-	return finding(t, list, check)
+	return findingOn(t, list, check)
 }
 
 // TestAskedFindings: the finding of devices that cannot register DMA-BUF says what
@@ -54,7 +55,7 @@ func TestAskedFindings(t *testing.T) {
 	n.Asked = []verbs.Answer{{Device: "mlx5_0", DMABuf: no}, {Device: "rxe0", DMABuf: no}}
 	f := findingOf(t, n, "dmabuf")
 	const detail = "the RDMA devices cannot register DMA-BUF; asked: mlx5_0 rxe0 cannot"
-	if f.Status != findings.Fail || f.Detail != detail || !strings.Contains(f.FixText(), "ON_DEMAND_PAGING") {
+	if f.Status != finding.StatusFail || f.Detail != detail || !strings.Contains(f.FixText(), "ON_DEMAND_PAGING") {
 		t.Errorf("%+v", f)
 	}
 	if last := f.Sources[len(f.Sources)-1]; last != "/dev/infiniband/uverbs*" {
@@ -64,7 +65,7 @@ func TestAskedFindings(t *testing.T) {
 	n.Kmod.Symbols = kmod.Symbols{}
 	f = findingOf(t, n, "dmabuf")
 	const can = "the GPU driver has open kernel modules, and mlx5 can register DMA-BUF (only a transfer proves more); asked: mlx5_0 can, rxe0 cannot"
-	if f.Status != findings.OK || f.Detail != can {
+	if f.Status != finding.StatusOK || f.Detail != can {
 		t.Errorf("%+v", f)
 	}
 	n.Asked[1].DMABuf = unknown
@@ -101,12 +102,12 @@ func TestDMABufFinding(t *testing.T) {
 				n.Kmod.Peers = sample.Peers(no)
 				n.Kmod.Drivers, n.Kmod.Symbols[kmod.UmemDMABuf], n.Kmod.Symbols[sample.MLX5DMABuf] = sample.Driver(loaded, open), kmod.Symbol{Found: umem}, kmod.Symbol{Found: mlx5}
 				v, list := judge(n)
-				got := finding(t, list, "dmabuf")
+				got := findingOn(t, list, "dmabuf")
 				name := fmt.Sprintf("GPU %s, NIC %s, loaded %v, open %v, umem %v, mlx5 %v", gpu, nic, loaded, open, umem, mlx5)
 				if loaded == no && v.DMABuf != no {
 					t.Errorf("%s: %v without a driver", name, v.DMABuf)
 				}
-				want := map[tristate.State]findings.Status{yes: findings.OK, no: findings.Fail, unknown: findings.Undecidable}[v.DMABuf]
+				want := map[tristate.State]finding.Status{yes: finding.StatusOK, no: finding.StatusFail, unknown: finding.StatusUnknown}[v.DMABuf]
 				if got.Status != want || (got.Code == "") != (v.DMABuf == yes) || (got.Code == "Unreadable") != (v.DMABuf == unknown) || len(got.Evidence) == 0 && v.DMABuf != yes {
 					t.Errorf("%s: %v, and check says %+v", name, v.DMABuf, got)
 				}
@@ -147,16 +148,16 @@ func TestFindings(t *testing.T) {
 				if f.Check == "" || f.Detail == "" || len(f.Sources) == 0 && n.Kmod.Files != nil || f.Status == "" {
 					t.Errorf("incomplete: %+v", f)
 				}
-				if (f.Status == findings.OK) != (f.Code == "") || f.Code != "" && !slices.Contains(findings.Codes(), f.Code) {
+				if (f.Status == finding.StatusOK) != (f.Code == "") || f.Code != "" && !slices.Contains(findings.Codes(), f.Code) {
 					t.Errorf("code %q at %s: %+v", f.Code, f.Status, f)
 				}
-				if f.Status == findings.Fail && f.Reason == "" && v.Ready != tristate.True && f.Check != "dmabuf" {
+				if f.Status == finding.StatusFail && f.Reason == "" && v.Ready != tristate.True && f.Check != "dmabuf" {
 					t.Errorf("failed without a reason: %+v", f)
 				}
-				if f.Status == findings.Fail && f.FixText() == "" && f.Reason != verdict.NoGPU {
+				if f.Status == finding.StatusFail && f.FixText() == "" && f.Reason != verdict.NoGPU {
 					t.Errorf("failed without a fix: %+v", f)
 				}
-				if v.Ready == tristate.True && f.Status == findings.Fail {
+				if v.Ready == tristate.True && f.Status == finding.StatusFail {
 					t.Errorf("ready, and failed: %+v", f)
 				}
 				named = named || f.Reason == v.Reason
@@ -234,7 +235,7 @@ func TestIDFile(t *testing.T) {
 	for _, file := range []string{pci.ModaliasFile, pci.VendorFile} {
 		n.GPU().IDFile = file
 		_, list := judge(n)
-		f := finding(t, list, "hardware")
+		f := findingOn(t, list, "hardware")
 		if want := "/sys/bus/pci/devices/0000:10:00.0/" + file + "=10de:2684 class 030200"; !slices.Contains(f.Evidence, want) {
 			t.Errorf("no %q in %q", want, f.Evidence)
 		}

@@ -10,7 +10,7 @@ import (
 // firmware: releases of a NIC's firmware with which GPUs cannot start its transfers themselves.
 // What the CPU starts works with them, so that this is no matter of the verdict.
 var firmware = check{
-	Name: "firmware", Codes: []Code{"FirmwareWithoutIBGDA"},
+	Name: "firmware", Codes: []finding.Code{"FirmwareWithoutIBGDA"},
 	Judge: func(f *judged) finding.Said {
 		without := withoutIBGDA(f)
 		if !without.Any() {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/test/machine"
 )
 
@@ -20,7 +20,7 @@ func TestFixes(t *testing.T) {
 		name, machine string
 		state         change
 		check         string
-		code          findings.Code
+		code          finding.Code
 		fix, never    string
 	}{
 		{"nouveau has the GPUs", "", inState("nouveau"), "gpu-driver", "GPUDriverNotLoaded", "blacklist nouveau", ""},
@@ -47,7 +47,7 @@ func TestFixes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			f := failure{}
 			_, list := f.findings(t, cmp.Or(c.machine, "pair"), c.state)
-			i := slices.IndexFunc(list, func(f findings.Finding) bool { return f.Check == c.check })
+			i := slices.IndexFunc(list, func(f finding.Finding) bool { return f.Check == c.check })
 			if c.code == "" {
 				if i >= 0 {
 					t.Errorf("%+v", list[i])

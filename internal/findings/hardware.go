@@ -28,7 +28,7 @@ func (f *judged) stepReason(check string) verdict.Reason {
 
 var hardware = check{
 	Name: "hardware", Sources: []string{pci.Devices},
-	Codes: []Code{
+	Codes: []finding.Code{
 		"TegraGPU", "NoGPU", "GPUUnsupported", "NoNIC", "NICNotJudged", "NICUnsupported",
 		"PlatformForbidsP2P", finding.Unreadable,
 	},
@@ -234,18 +234,18 @@ func topoOverride(f *judged) []string {
 
 var gpuDriver = check{
 	Name: "gpu-driver", Sources: []string{pci.AnyFile(pci.DriverFile)}, Facts: []kmod.Fact{kmod.FactDriver},
-	Codes: []Code{"GPUDriverNotLoaded", "GPUPassthrough", finding.Unreadable},
+	Codes: []finding.Code{"GPUDriverNotLoaded", "GPUPassthrough", finding.Unreadable},
 	Judge: judgeGPUDriver,
 }
 
 func judgeGPUDriver(f *judged) finding.Said {
-	driver, driven := f.GPU.Driver, f.GPUDriven()
+	driver, driven := f.GPU.Driver, f.Verdict.GPUDriven
 	if lack := apart(f, verdict.GPUDriverNotLoaded, driven, "a GPU that "+driver+" drives"); lack.Found() {
 		return lack.Saw(gpuDrivers(f)...).Do("bind such a GPU to "+driver+", which must not exclude it", orMoveOther)
 	}
 	excluded, perhaps := f.excluded(tristate.True), perhapsExcluded(f)
 	switch {
-	case f.AllPassthrough() == tristate.True:
+	case f.Verdict.AllPassthrough == tristate.True:
 		return finding.Unmet(verdict.GPUPassthrough, "every eligible GPU is bound to %s, for virtual machines",
 			passthroughDrivers(f)).
 			Saw(gpuDrivers(f)...).
@@ -290,7 +290,7 @@ func loadedDriver(f *judged) string {
 	switch driver := gpuDriverState(f); {
 	case f.GPU.OpenFrom != 0:
 		return f.GPU.Driver + " " + gpuDriverVersion(f) + ", " + moduleType(f)
-	case driver.Version == "" && f.Client().Registered != tristate.True: // the kernel's own is not a client
+	case driver.Version == "" && f.Verdict.Client.Registered != tristate.True: // the kernel's own is not a client
 		return "the kernel's own " + f.GPU.Driver
 	}
 	return f.GPU.Driver + " " + gpuDriverVersion(f)
@@ -309,12 +309,12 @@ func moduleType(f *judged) string {
 
 var nicDriver = check{
 	Name: "nic-driver", Sources: []string{pci.AnyFile(pci.DriverFile)},
-	Codes: []Code{"NICDriverNotLoaded", "NICUnbound", finding.Unreadable},
+	Codes: []finding.Code{"NICDriverNotLoaded", "NICUnbound", finding.Unreadable},
 	Judge: judgeNICDriver,
 }
 
 func judgeNICDriver(f *judged) finding.Said {
-	driver, driven := f.NIC.Drivers[0], f.NICDriven()
+	driver, driven := f.NIC.Drivers[0], f.Verdict.NICDriven
 	if lack := apart(f, verdict.NICDriverNotLoaded, driven, "a NIC that is bound to "+driver); lack.Found() {
 		return lack.Saw(nicDrivers(f)...).Do("bind such a NIC to "+driver, orMoveOther)
 	}
@@ -336,12 +336,12 @@ func judgeNICDriver(f *judged) finding.Said {
 
 var rdmaDevice = check{
 	Name: "rdma-device", Sources: []string{rdma.Class},
-	Codes: []Code{"NoRDMADevice", "NICWithoutRDMA", "RDMANamespaces", finding.Unreadable},
+	Codes: []finding.Code{"NoRDMADevice", "NICWithoutRDMA", "RDMANamespaces", finding.Unreadable},
 	Judge: judgeRDMADevice,
 }
 
 func judgeRDMADevice(f *judged) finding.Said {
-	has := f.RDMADevice()
+	has := f.Verdict.RDMADevice
 	if lack := apart(f, verdict.NoRDMADevice, has, "an RDMA device"); lack.Found() {
 		return lack.Saw(withoutRDMA(f)...).Do(loadRDMA(f)...).Do(orMoveOther)
 	}

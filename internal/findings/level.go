@@ -24,7 +24,7 @@ var giveTopology = []string{
 
 var level = check{
 	Name: "level", Sources: []string{pci.Devices, pci.AnyFile(pci.NUMAFile)},
-	Codes: []Code{"VirtualTopology", finding.Unreadable, "GPUWithoutNearNIC"},
+	Codes: []finding.Code{"VirtualTopology", finding.Unreadable, "GPUWithoutNearNIC"},
 	Judge: judgeLevel,
 }
 
@@ -122,7 +122,7 @@ func nicOf(f *judged, of *pci.Function) string {
 
 var ncclDefault = check{
 	Name: NCCLDefault, Sources: []string{pci.Devices},
-	Codes: []Code{"TopologyFileRefused", "VirtualTopology", "BeyondNCCLDefault", finding.Unreadable},
+	Codes: []finding.Code{"TopologyFileRefused", "VirtualTopology", "BeyondNCCLDefault", finding.Unreadable},
 	Judge: judgeNCCLDefault,
 }
 
@@ -182,7 +182,7 @@ func sawFar(f *judged) []string {
 }
 
 var sharedNIC = check{
-	Name: "shared-nic", Sources: []string{pci.Devices}, Codes: []Code{"SharedNearNIC"},
+	Name: "shared-nic", Sources: []string{pci.Devices}, Codes: []finding.Code{"SharedNearNIC"},
 	Judge: func(f *judged) finding.Said {
 		shared := sharedNearNIC(f)
 		if !shared.Any() {

@@ -17,7 +17,7 @@ var link = check{
 		pci.AnyFile(pci.LinkWidthFile), pci.AnyFile(pci.MaxLinkWidthFile),
 		pci.AnyFile(pci.LinkSpeedFile), pci.AnyFile(pci.MaxLinkSpeedFile),
 	},
-	Codes: []Code{"LinkDegraded"},
+	Codes: []finding.Code{"LinkDegraded"},
 	Judge: judgeLinks,
 }
 

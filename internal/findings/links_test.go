@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"gdr-features/host"
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
 	"gdr-features/test/machine"
 )
@@ -79,7 +79,7 @@ func TestLinksOnThePath(t *testing.T) {
 				if f.Check != "link" {
 					continue
 				}
-				if got := (map[bool]string{true: f.Detail})[f.Status == findings.Warn]; got != tc.want {
+				if got := (map[bool]string{true: f.Detail})[f.Status == finding.StatusWarn]; got != tc.want {
 					t.Errorf("%s %q, want %q", f.Status, f.Detail, tc.want)
 				}
 				for _, seen := range f.Evidence {

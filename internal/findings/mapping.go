@@ -52,7 +52,7 @@ func virtualGPU(f *judged) finding.Said {
 
 // noPlace: a parameter forbids every mapping.
 func noPlace(f *judged) finding.Said {
-	if f.OwnMemory() != tristate.False {
+	if f.Verdict.OwnMemory != tristate.False {
 		return finding.Said{}
 	}
 	return finding.Fail("DriverRefusesPlace", "the GPU driver gives its memory to no NIC: its parameter "+

@@ -61,7 +61,7 @@ func (f *judged) cardHasRDMA(fn *pci.Function) bool {
 
 // verbsEntry: programs reach RDMA devices through ib_uverbs alone.
 var verbsEntry = check{
-	Name: "verbs-entry", Sources: []string{verbs.Class}, Codes: []Code{"VerbsEntryMissing"},
+	Name: "verbs-entry", Sources: []string{verbs.Class}, Codes: []finding.Code{"VerbsEntryMissing"},
 	Judge: func(f *judged) finding.Said {
 		without := withoutEntry(f)
 		if !without.Any() {

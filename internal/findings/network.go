@@ -13,7 +13,7 @@ import (
 // nodeNetwork: the node's own network is on a NIC that GPUs use, or whose driver is reloaded
 // for them. A process in a Pod's network namespace knows nothing of it.
 var nodeNetwork = check{
-	Name: "node-network", Codes: []Code{"DefaultRouteOnNearNIC"}, Judge: judgeNodeNetwork,
+	Name: "node-network", Codes: []finding.Code{"DefaultRouteOnNearNIC"}, Judge: judgeNodeNetwork,
 }
 
 func judgeNodeNetwork(f *judged) finding.Said {

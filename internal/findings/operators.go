@@ -17,7 +17,7 @@ import (
 // Operator's mark (docs/operators.md#manager-wait, #ctr-peermem).
 var operators = check{
 	Name: "operators", Sources: []string{pci.AnyFile(pci.DriverFile)}, Facts: []kmod.Fact{kmod.FactGPUOperator},
-	Codes: []Code{"OperatorsWait", "OperatorRDMAOff", "PeermemSidecar"},
+	Codes: []finding.Code{"OperatorsWait", "OperatorRDMAOff", "PeermemSidecar"},
 	Judge: judgeOperators,
 }
 
@@ -38,7 +38,7 @@ func judgeOperators(f *judged) finding.Said {
 				"that need it")
 	case !loadableClient(f), f.Verdict.Peermem != tristate.False:
 		return finding.Said{}
-	case driverWaits(f) && f.NICDriven() == tristate.True:
+	case driverWaits(f) && f.Verdict.NICDriven == tristate.True:
 		return finding.Warn("OperatorsWait", operatorWaits+", though the NICs have a driver of the host").
 			Saw(marks...).
 			Do("set driver.rdma.useHostMofed=true to use the drivers of the host", "or "+installMOFED, orDoWithout)
@@ -64,7 +64,7 @@ func withoutPeermem(f *judged) finding.Said {
 			"or, with useHostMofed, modprobe failed in it").
 			Do(logs, "if it says waiting, set driver.rdma.useHostMofed=true for drivers of the host, or install "+
 				"MOFED with the Network Operator", orOff(f))
-	case o.RDMA == tristate.True && o.MOFEDReady == tristate.True && f.NICDriven() == tristate.True:
+	case o.RDMA == tristate.True && o.MOFEDReady == tristate.True && f.Verdict.NICDriven == tristate.True:
 		return finding.Warn("PeermemSidecar", "both operators' drivers are ready, but nvidia-peermem is not "+
 			"loaded: its container failed, "+
 			"or the RDMA drivers were restarted since").
@@ -86,7 +86,7 @@ const (
 func driverWaits(f *judged) bool {
 	o := &f.advised().Operators
 	return o.DriverReady == tristate.False && o.MOFEDReady == tristate.False &&
-		f.GPUDriven() == tristate.False && f.AllPassthrough() == tristate.False
+		f.Verdict.GPUDriven == tristate.False && f.Verdict.AllPassthrough == tristate.False
 }
 
 func sawRDMAEnabled(f *judged) []string {
@@ -95,7 +95,7 @@ func sawRDMAEnabled(f *judged) []string {
 
 // modules finds RDMA drivers that were unloaded half-way: a restart takes the NICs'
 // drivers out and then cannot unload the core, which peermem holds.
-var modules = check{Name: "modules", Codes: []Code{"OFEDReloadBlocked"}, Judge: judgeModules}
+var modules = check{Name: "modules", Codes: []finding.Code{"OFEDReloadBlocked"}, Judge: judgeModules}
 
 func judgeModules(f *judged) finding.Said {
 	client, core := f.holder()
@@ -120,7 +120,7 @@ func judgeModules(f *judged) finding.Said {
 // holder returns the client that holds a module of the RDMA core on a node whose NICs
 // lack a driver or RDMA device; "" for none.
 func (f *judged) holder() (client, core string) {
-	if f.NICDriven() != tristate.False && f.RDMADevice() != tristate.False || allNICsPassedThrough(f) {
+	if f.Verdict.NICDriven != tristate.False && f.Verdict.RDMADevice != tristate.False || allNICsPassedThrough(f) {
 		return "", ""
 	}
 	for _, core := range [...]string{"ib_uverbs", "ib_core"} {

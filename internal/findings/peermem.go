@@ -18,7 +18,7 @@ const peerSymbol = kmod.PeerMemoryAPI
 // way in which clients reach NICs (family.Client, family.PeerMemory).
 var peermem = check{
 	Name: "peermem", Facts: []kmod.Fact{verdict.FactPeermem},
-	Codes: []Code{
+	Codes: []finding.Code{
 		"ConfidentialGuest", "VirtualGPU", finding.Unreadable, "DriverRefusesPlace", "MemoryPeersMissing",
 		"EFADriverTooOldForR580", "EFAPeermemUnproven", "EFAPeermemMissing",
 		"PeermemNotInstalled", "PeermemStub", "PeermemUnknownSymbol", "PeermemSymbolMismatch",
@@ -29,9 +29,9 @@ var peermem = check{
 		if !said.Found() {
 			return said
 		}
-		if said.Status == Fail && said.Reason == "" {
+		if said.Status == finding.StatusFail && said.Reason == "" {
 			said.Reason = f.stepReason(verdict.GPUMemory)
-			said.Code = cmp.Or(said.Code, Code(said.Reason))
+			said.Code = cmp.Or(said.Code, finding.Code(said.Reason))
 		}
 		return said.And(peermemMoving(f)).SawFirst(sawPeermem(f)...)
 	},
@@ -50,7 +50,7 @@ func judgePeermem(f *judged) finding.Said {
 		return finding.OK("not loaded, and not needed: %s", needless)
 	case f.Verdict.DMABuf == tristate.True:
 		return finding.OK("no client, and none is needed: %s", needless)
-	case f.GPUDriven() == tristate.False:
+	case f.Verdict.GPUDriven == tristate.False:
 		return finding.Fail("", "not loaded; it needs the GPU driver first").Saw(sawWhyNotLoaded(f)...).Do(seeDriver)
 	case loadableClient(f):
 		return notLoaded(f).Saw(sawWhyNotLoaded(f)...)
@@ -70,7 +70,7 @@ const seeDMABuf = "see dmabuf"
 // withheld: a client is registered, and the driver may keep GPU memory from it.
 func withheld(f *judged) finding.Said {
 	switch {
-	case f.Registered() != tristate.True:
+	case f.Verdict.Client.Registered != tristate.True:
 		return finding.Said{}
 	case f.Verdict.Peermem == tristate.Unknown:
 		return perhapsWithheld(f)
@@ -137,7 +137,7 @@ func notLoaded(f *judged) finding.Said {
 	running, file := interfaceFor(f), &f.advised().File
 	withStack := "install " + f.NIC.Help.PeerStack + ", then "
 	switch {
-	case running == tristate.False && f.NICDriven() == tristate.False:
+	case running == tristate.False && f.Verdict.NICDriven == tristate.False:
 		return finding.Fail("", "not loaded, and neither are the RDMA drivers, whose interface it needs").
 			Do("see nic-driver")
 	case running == tristate.True && file.Listed == tristate.False:
@@ -197,7 +197,7 @@ func interfaceFor(f *judged) tristate.State { return f.Kmod.Symbols[kmod.PeerMem
 
 // registered says how the NICs reach GPU memory without DMA-BUF.
 func registered(f *judged) string {
-	p := f.Client()
+	p := f.Verdict.Client
 	if p.File != "" {
 		return f.NIC.Module + " says that it reaches GPU memory (" + path.Base(p.File) + ": " + p.Says + ")"
 	}
@@ -250,10 +250,10 @@ func seenByNCCL(f *judged) tristate.State {
 }
 
 func clientModule(f *judged) string {
-	if client := f.Client().By; !strings.HasPrefix(client, "/") {
+	if client := f.Verdict.Client.By; !strings.HasPrefix(client, "/") {
 		return client
 	}
-	return "the module behind " + f.Client().By
+	return "the module behind " + f.Verdict.Client.By
 }
 
 // The module on disk.
@@ -288,7 +288,7 @@ func otherStack(f *judged) bool {
 // Evidence.
 
 func sawPeermem(f *judged) []string {
-	p := f.Client()
+	p := f.Verdict.Client
 	switch {
 	case p.File != "":
 		return []string{finding.Saw(p.File, cmp.Or(p.Says, "empty"))}

@@ -16,7 +16,7 @@ import (
 
 var iommu = check{
 	Name: "iommu", Sources: []string{pci.AnyFile(pci.IOMMUGroupFile)}, Facts: []kmod.Fact{platform.FactIOMMU},
-	Codes: []Code{"SMMUPassthrough", "IOMMUTranslated", finding.Unreadable},
+	Codes: []finding.Code{"SMMUPassthrough", "IOMMUTranslated", finding.Unreadable},
 	Judge: judgeIOMMU,
 }
 
@@ -62,7 +62,7 @@ func sawCommandLine(f *judged) []string {
 
 var acs = check{
 	Name: "acs", Sources: []string{pci.AnyFile(pci.ConfigFile)},
-	Codes: []Code{"EmulatedSwitch", "ACSUnreadable", "DataDirectApart", "ACSRedirect"},
+	Codes: []finding.Code{"EmulatedSwitch", "ACSUnreadable", "DataDirectApart", "ACSRedirect"},
 	Judge: judgeACS,
 }
 
@@ -211,7 +211,7 @@ var dataDirect = check{
 	Name: "data-direct", Sources: []string{
 		pci.AnyFile(pci.IOMMUGroupFile),
 		pci.Devices,
-	}, Codes: []Code{"DataDirectApart"},
+	}, Codes: []finding.Code{"DataDirectApart"},
 	Judge: func(f *judged) finding.Said {
 		apart := dataDirectApart(f)
 		if !apart.Any() {
@@ -266,7 +266,7 @@ func sawGroup(fn *pci.Function) string {
 // numa: moving pages between NUMA nodes unmaps them, which slows down programs that
 // registered them (NCCL's and RCCL's guides recommend to switch it off).
 var numa = check{
-	Name: "numa", Sources: []string{platform.NUMABalancingFile}, Codes: []Code{"NUMABalancing"},
+	Name: "numa", Sources: []string{platform.NUMABalancingFile}, Codes: []finding.Code{"NUMABalancing"},
 	Judge: func(f *judged) finding.Said {
 		switch mode, known := balancingMode(f); {
 		case !known:
@@ -290,7 +290,7 @@ func balancingMode(f *judged) (mode int, ok bool) {
 
 // rootComplex: what the CPU does with traffic between a GPU and a NIC.
 var rootComplex = check{
-	Name: "root-complex", Codes: []Code{"PlatformP2PWriteOnly"},
+	Name: "root-complex", Codes: []finding.Code{"PlatformP2PWriteOnly"},
 	Judge: func(f *judged) finding.Said {
 		gpus := writeOnly(f)
 		if !gpus.Any() {
@@ -338,7 +338,7 @@ func writeOnly(f *judged) (gpus finding.Subjects) {
 
 // storage: GPUDirect Storage is not supported with a translating IOMMU.
 var storage = check{
-	Name: "storage", Facts: []kmod.Fact{kmod.FactStorage, platform.FactIOMMU}, Codes: []Code{"StorageIOMMU"},
+	Name: "storage", Facts: []kmod.Fact{kmod.FactStorage, platform.FactIOMMU}, Codes: []finding.Code{"StorageIOMMU"},
 	Judge: func(f *judged) finding.Said {
 		if f.Kmod.Storage != tristate.True || f.Verdict.IOMMU != "translated" {
 			return finding.Said{}

@@ -17,12 +17,12 @@ import (
 
 var port = check{
 	Name: "port", Sources: []string{rdma.AnyPortFile(rdma.StateFile), rdma.AnyPortFile(rdma.LinkLayerFile)},
-	Codes: []Code{"NoActivePort", finding.Unreadable, "PortDown"},
+	Codes: []finding.Code{"NoActivePort", finding.Unreadable, "PortDown"},
 	Judge: judgePorts,
 }
 
 func judgePorts(f *judged) finding.Said {
-	active, idle := f.ActivePort(), idlePorts(f)
+	active, idle := f.Verdict.ActivePort, idlePorts(f)
 	if lack := apart(f, verdict.NoActivePort, active, "an ACTIVE port"); lack.Found() {
 		lack.Detail = activePorts(f) + ", but " + lack.Detail
 		return lack.Saw(idle.Evidence...).Do(portFixes(f)...).Do(orMoveOther)
@@ -36,7 +36,7 @@ func judgePorts(f *judged) finding.Said {
 			Of(perhapsApart).Saw(gpuDrivers(f)...).Saw(nicDrivers(f)...).Do(seeProblems, mountSys)
 	case active == tristate.True:
 		return somePortsActive(f, idle)
-	case active == tristate.False && f.RDMADevice() != tristate.True:
+	case active == tristate.False && f.Verdict.RDMADevice != tristate.True:
 		return finding.Unmet(verdict.NoActivePort, "no RDMA device, so no port").Of(idle).Do("see rdma-device")
 	case active == tristate.False:
 		return finding.Unmet(verdict.NoActivePort, "%s", activePorts(f)).Of(idle).Do(portFixes(f)...)
@@ -166,7 +166,7 @@ var nearPort = check{
 	Name: "near-port", Sources: []string{
 		rdma.AnyPortFile(rdma.StateFile),
 		pci.Devices,
-	}, Codes: []Code{"NearPortDown"},
+	}, Codes: []finding.Code{"NearPortDown"},
 	Judge: func(f *judged) finding.Said {
 		down := nearPortsDown(f)
 		if !down.Any() {
@@ -191,7 +191,7 @@ func nearPortsDown(f *judged) (gpus finding.Subjects) {
 }
 
 func (f *judged) eachNearPortDown(do func(gpu *topology.GPU, near, left *topology.Pair)) {
-	if f.ActivePort() != tristate.True || !f.Matrix.Complete || !f.RDMA.Complete {
+	if f.Verdict.ActivePort != tristate.True || !f.Matrix.Complete || !f.RDMA.Complete {
 		return
 	}
 	for i := range f.Matrix.GPUs {

@@ -69,7 +69,7 @@ func bindNIC(f *judged) []string {
 }
 
 func loadRDMA(f *judged) []string {
-	if f.NICDriven() == tristate.False {
+	if f.Verdict.NICDriven == tristate.False {
 		return finding.Steps("see nic-driver")
 	}
 	return finding.Steps("modprobe "+f.NIC.Module, enableRDMA(f))
@@ -186,7 +186,7 @@ func install(f *judged) []string {
 
 // orDMABuf names the other way where this machine's GPUs and NICs support it.
 func orDMABuf(f *judged) string {
-	if gpuDriverState(f).Open == tristate.False && f.Turing() == tristate.True && f.NIC.Help.DMABufStack != "" {
+	if gpuDriverState(f).Open == tristate.False && f.Verdict.Turing == tristate.True && f.NIC.Help.DMABufStack != "" {
 		return "or do without: the open kernel modules of the GPU driver with DMA-BUF " +
 			"(" + f.NIC.Help.DMABufStack + ")"
 	}

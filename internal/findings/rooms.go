@@ -16,19 +16,23 @@ const NCCLDefault = "nccl-default"
 
 // Insert adds findings about something else to those of All, before those of expectations. One of
 // a check that All has, too, stands in its place.
-func Insert(all, more []Finding) []Finding {
-	for i := range all {
-		same := func(f Finding) bool { return f.Check == all[i].Check }
-		if at := slices.IndexFunc(more, same); at >= 0 {
-			all[i] = more[at]
-			more = slices.Delete(slices.Clone(more), at, at+1)
+func Insert(all, more []finding.Finding) []finding.Finding {
+	for _, f := range more {
+		at := indexOf(all, f.Check)
+		if at >= 0 {
+			all[at] = f
+			continue
 		}
+		if at = indexOf(all, expectedCheck.Name); at < 0 {
+			at = len(all)
+		}
+		all = slices.Insert(all, at, f)
 	}
-	at := slices.IndexFunc(all, func(f Finding) bool { return f.Check == expectedCheck.Name })
-	if at < 0 {
-		at = len(all)
-	}
-	return slices.Insert(all, at, more...)
+	return all
+}
+
+func indexOf(all []finding.Finding, check string) int {
+	return slices.IndexFunc(all, func(f finding.Finding) bool { return f.Check == check })
 }
 
 // PortState is the state of a port that is not active, or not known to be: "DOWN (Polling)".

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
 	"gdr-features/source/rdma"
@@ -259,7 +259,7 @@ func evil(r *report.Report, text string) {
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		f.Detail, f.Fix, f.Sources, f.Status = text, []string{text}, []string{text}, findings.Fail
+		f.Detail, f.Fix, f.Sources, f.Status = text, []string{text}, []string{text}, finding.StatusFail
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/view"
@@ -133,7 +133,7 @@ func (p paper) matrix(m *model) {
 	p.put("\n</dl></div></section>")
 }
 
-func (p paper) checks(list []findings.Finding) {
+func (p paper) checks(list []finding.Finding) {
 	p.put("\n<section><h2>Checks</h2>\n<table class=\"list\">\n<caption>What GPUDirect RDMA needs</caption>")
 	p.columns("Status", "Check", "Found, and what to do")
 	for i := range list {
@@ -142,7 +142,7 @@ func (p paper) checks(list []findings.Finding) {
 		p.putIf("%s: ", string(f.Reason))
 		p.put("%s", f.Detail)
 		p.putIf("<p><strong>fix:</strong> %s</p>", f.FixText())
-		if f.Status != findings.OK {
+		if f.Status != finding.StatusOK {
 			p.put(`<p class="faint">read from: <code>%s</code></p>`, strings.Join(f.Sources, " "))
 		}
 		p.put("</td></tr>")

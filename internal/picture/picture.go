@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
 	"gdr-features/internal/show"
 	"gdr-features/internal/view"
@@ -103,10 +103,10 @@ func (d *device) Nearest() string {
 }
 
 type model struct {
-	Title  string          // the verdict in one line
-	Word   string          // the verdict in a word
-	Status findings.Status // the status of a finding that says the same
-	Counts string          // how many GPUs and NICs there are
+	Title  string         // the verdict in one line
+	Word   string         // the verdict in a word
+	Status finding.Status // the status of a finding that says the same
+	Counts string         // how many GPUs and NICs there are
 	// Missing says why there are no pairs, "" when there are some.
 	Missing string
 	GPUs    []*device
@@ -115,7 +115,7 @@ type model struct {
 	Matrix  [][]topology.Level // a row a GPU, a column a NIC
 	Panels  []*node            // the trees of the NUMA nodes
 	Notes   []string           // what is left out, and where the levels come from
-	Cause   *findings.Finding  // the finding with the verdict's reason
+	Cause   *finding.Finding   // the finding with the verdict's reason
 }
 
 func newModel(r *report.Report) *model {
@@ -124,7 +124,7 @@ func newModel(r *report.Report) *model {
 		Counts: show.Count(len(r.Matrix.GPUs), "GPU") + ", " + show.Count(len(r.Matrix.NICs), "NIC"),
 	}
 	m.Word, m.Status = word(&r.Verdict)
-	hasReason := func(f findings.Finding) bool { return f.Reason != "" && f.Reason == r.Verdict.Reason }
+	hasReason := func(f finding.Finding) bool { return f.Reason != "" && f.Reason == r.Verdict.Reason }
 	if i := slices.IndexFunc(r.Findings, hasReason); i >= 0 {
 		m.Cause = &r.Findings[i]
 	}
@@ -146,16 +146,16 @@ var sources = map[topology.Origin]string{
 	topology.FromFile: "Levels are those of the NCCL topology file; the tree is the machine's own.",
 }
 
-func word(v *verdict.Verdict) (string, findings.Status) {
+func word(v *verdict.Verdict) (string, finding.Status) {
 	switch {
 	case v.Ready == tristate.True:
-		return "READY", findings.OK
+		return "READY", finding.StatusOK
 	case v.Capable == tristate.False:
-		return "NOT POSSIBLE", findings.Fail
+		return "NOT POSSIBLE", finding.StatusFail
 	case v.Ready == tristate.False:
-		return "NOT READY", findings.Fail
+		return "NOT READY", finding.StatusFail
 	}
-	return "UNKNOWN", findings.Undecidable
+	return "UNKNOWN", finding.StatusUnknown
 }
 
 // addDevices takes the devices that are shown, and their part of the matrix.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
 	"gdr-features/internal/rooms/pod"
 	"gdr-features/internal/view"
@@ -24,7 +24,7 @@ func Check(w io.Writer, r *report.Report, wide bool) error {
 		if len(f.Fix) > 0 {
 			fmt.Fprintf(&t, "\t\tfix: %s\n", strings.Join(f.Fix, "\n\t\t     "))
 		}
-		if wide && f.Status != findings.OK && len(f.Sources) > 0 {
+		if wide && f.Status != finding.StatusOK && len(f.Sources) > 0 {
 			fmt.Fprintf(&t, "\t\tread from: %s\n", evidence(f))
 		}
 		if page := "see: gdr-features explain " + string(f.Code) + "\n"; f.Code != "" && !strings.Contains(see, page) {
@@ -35,7 +35,7 @@ func Check(w io.Writer, r *report.Report, wide bool) error {
 }
 
 // headline is what was found, after the reason and, if it says more, the code.
-func headline(f *findings.Finding) string {
+func headline(f *finding.Finding) string {
 	switch {
 	case f.Code == "":
 		return f.Detail
@@ -46,7 +46,7 @@ func headline(f *findings.Finding) string {
 }
 
 // evidence names a few files with what they held, or only the files.
-func evidence(f *findings.Finding) string {
+func evidence(f *finding.Finding) string {
 	const few = 2
 	switch {
 	case len(f.Evidence) == 0:
@@ -100,7 +100,7 @@ func podReasons(r *report.Report, container *pod.Container, limit topology.Level
 	if r.Verdict.Ready != tristate.True {
 		add("the node: " + view.Summary(&r.Node))
 	}
-	for _, status := range [...]findings.Status{findings.Fail, findings.Undecidable} {
+	for _, status := range [...]finding.Status{finding.StatusFail, finding.StatusUnknown} {
 		for i := range r.Findings {
 			if f := &r.Findings[i]; f.Status == status && (pod.About(f) || f.Check == "expected") {
 				add(headline(f))

@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"gdr-features/internal/explain"
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/label"
 	"gdr-features/internal/nodelabel"
 	"gdr-features/internal/report"
@@ -131,7 +131,7 @@ type findingJSON struct {
 	Evidence []string `json:"evidence"`
 }
 
-func finding(f *findings.Finding) findingJSON {
+func findingOf(f *finding.Finding) findingJSON {
 	out := findingJSON{
 		Check: f.Check, Status: string(f.Status), Reason: string(f.Reason), Detail: f.Detail, Fix: f.FixText(),
 		Sources: f.Sources, Code: string(f.Code), Evidence: append([]string{}, f.Evidence...),
@@ -179,7 +179,7 @@ func CheckJSON(w io.Writer, r *report.Report, inPod bool) error {
 		out.Pod = new(pod.Ready(r.Findings))
 	}
 	for i := range r.Findings {
-		out.Findings = append(out.Findings, finding(&r.Findings[i]))
+		out.Findings = append(out.Findings, findingOf(&r.Findings[i]))
 	}
 	return show.JSON(w, out)
 }

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
 )
@@ -52,7 +52,7 @@ func TestNoIOMMUNeedsEvidence(t *testing.T) {
 				t.Errorf("label %q, unknown: %v; want %q", got, r.Unknown[label.IOMMU], tt.want)
 			}
 			for _, f := range r.Findings {
-				if f.Check == "iommu" && (f.Status == findings.OK) != (tt.want != "") {
+				if f.Check == "iommu" && (f.Status == finding.StatusOK) != (tt.want != "") {
 					t.Errorf("finding %+v", f)
 				}
 			}

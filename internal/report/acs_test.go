@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
 	"gdr-features/test/machine"
@@ -42,7 +42,7 @@ func TestACSIsJudgedAlike(t *testing.T) {
 			}
 			for s, dir := range m.Trees(t, testsize.FewInTurn(i, m.States())) {
 				r := collect(t, dir, report.ForCheck.What)
-				at := slices.IndexFunc(r.Findings, func(f findings.Finding) bool { return f.Check == "acs" })
+				at := slices.IndexFunc(r.Findings, func(f finding.Finding) bool { return f.Check == "acs" })
 				if at < 0 {
 					continue // hardware that is not capable is not judged further
 				}
@@ -62,16 +62,16 @@ func TestACSIsJudgedAlike(t *testing.T) {
 }
 
 // acsSays returns what a finding should say beside a label; "" for what it says.
-func acsSays(is string, acs findings.Finding) string {
+func acsSays(is string, acs finding.Finding) string {
 	why := strings.Contains(acs.Detail, "as this platform needs it") || strings.Contains(acs.Detail, "passes the root complex anyway")
 	switch {
-	case is == "" && acs.Status != findings.Undecidable:
+	case is == "" && acs.Status != finding.StatusUnknown:
 		return "UNKNOWN"
-	case is == "clear" && (acs.Status != findings.OK || acs.Detail != "clear"):
+	case is == "clear" && (acs.Status != finding.StatusOK || acs.Detail != "clear"):
 		return "OK clear"
-	case is == "redirect" && acs.Status == findings.OK && (!strings.HasPrefix(acs.Detail, "redirect on ") || !why):
+	case is == "redirect" && acs.Status == finding.StatusOK && (!strings.HasPrefix(acs.Detail, "redirect on ") || !why):
 		return "where, and why that is right"
-	case is == "redirect" && acs.Status != findings.OK && (acs.Status != findings.Warn || !strings.Contains(acs.Detail, "redirect")):
+	case is == "redirect" && acs.Status != finding.StatusOK && (acs.Status != finding.StatusWarn || !strings.Contains(acs.Detail, "redirect")):
 		return "WARN"
 	}
 	return ""

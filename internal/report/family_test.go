@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"gdr-features/host"
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/label"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
@@ -61,29 +61,29 @@ func TestNewFamily(t *testing.T) {
 		ready   tristate.State
 		reason  verdict.Reason
 		check   string // of the finding that tells
-		status  findings.Status
-		code    findings.Code
+		status  finding.Status
+		code    finding.Code
 		words   []string // in its texts and evidence
 	}{
-		{"all in place", nil, nil, tristate.True, "", "dmabuf", findings.OK, "", []string{"mesh"}},
-		{"an id that is not supported", replace("fade:0001", "fade:0002"), nil, tristate.False, "NICUnsupported", "hardware", findings.Fail, "NICUnsupported", []string{"unsupported model", "fade:0002"}},
+		{"all in place", nil, nil, tristate.True, "", "dmabuf", finding.StatusOK, "", []string{"mesh"}},
+		{"an id that is not supported", replace("fade:0001", "fade:0002"), nil, tristate.False, "NICUnsupported", "hardware", finding.StatusFail, "NICUnsupported", []string{"unsupported model", "fade:0002"}},
 		{"an id of nobody", func(text string) string {
 			return strings.NewReplacer("fade:0001", "fade:1001", "fade:0002", "fade:1002").Replace(text)
-		}, nil, tristate.Unknown, "NICNotJudged", "hardware", findings.Undecidable, "NICNotJudged", []string{"other 0000:19:00.0 fade:1001", "gdr-features snapshot"}},
+		}, nil, tristate.Unknown, "NICNotJudged", "hardware", finding.StatusUnknown, "NICNotJudged", []string{"other 0000:19:00.0 fade:1001", "gdr-features snapshot"}},
 		{"an id of nobody, without an RDMA device", func(text string) string {
 			return strings.NewReplacer("fade:0001 rdma=mesh_0", "fade:1001", "fade:0002", "fade:1002").Replace(text)
-		}, nil, tristate.False, "NoNIC", "hardware", findings.Fail, "NoNIC", nil},
-		{"no driver", replace("driver=mesh_net", ""), nil, tristate.False, "NICDriverNotLoaded", "nic-driver", findings.Fail, "NICDriverNotLoaded", []string{"modprobe mesh_net", "the Mesh operator", "0000:19:00.0/driver=absent"}},
-		{"the driver of another family", replace("driver=mesh_net", "driver=mlx5_core"), nil, tristate.False, "NICDriverNotLoaded", "nic-driver", findings.Fail, "NICDriverNotLoaded", []string{"mesh_net", "0000:19:00.0/driver=mlx5_core"}},
-		{"no RDMA device", nil, func(s *machine.State) { s.NoRDMA = true }, tristate.False, "NoRDMADevice", "rdma-device", findings.Fail, "NoRDMADevice", []string{"modprobe mesh_rdma"}},
-		{"no active port", nil, func(s *machine.State) { s.Port = "DOWN" }, tristate.False, "NoActivePort", "port", findings.Fail, "NoActivePort", []string{"mesh_0/ports/1/state=DOWN"}},
-		{"the link layer of another family", replace("layer=Unspecified", "layer=Ethernet"), nil, tristate.False, "NoActivePort", "port", findings.Fail, "NoActivePort", []string{"0 of 1 port"}},
-		{"no symbol", nil, func(s *machine.State) { s.Symbols = []string{symbols} }, tristate.False, "NoPeerMemoryPath", "dmabuf", findings.Fail, "NoDMABuf", []string{"mesh_rdma", mesh.DMABuf, "Linux 7.0 or newer"}},
-		{"the symbol of another family", nil, func(s *machine.State) { s.Symbols[1] = "mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]" }, tristate.False, "NoPeerMemoryPath", "dmabuf", findings.Fail, "NoDMABuf", []string{mesh.DMABuf}},
-		{"no symbol table", nil, func(s *machine.State) { s.Symbols = nil }, tristate.Unknown, "Unreadable", "dmabuf", findings.Undecidable, "Unreadable", nil},
+		}, nil, tristate.False, "NoNIC", "hardware", finding.StatusFail, "NoNIC", nil},
+		{"no driver", replace("driver=mesh_net", ""), nil, tristate.False, "NICDriverNotLoaded", "nic-driver", finding.StatusFail, "NICDriverNotLoaded", []string{"modprobe mesh_net", "the Mesh operator", "0000:19:00.0/driver=absent"}},
+		{"the driver of another family", replace("driver=mesh_net", "driver=mlx5_core"), nil, tristate.False, "NICDriverNotLoaded", "nic-driver", finding.StatusFail, "NICDriverNotLoaded", []string{"mesh_net", "0000:19:00.0/driver=mlx5_core"}},
+		{"no RDMA device", nil, func(s *machine.State) { s.NoRDMA = true }, tristate.False, "NoRDMADevice", "rdma-device", finding.StatusFail, "NoRDMADevice", []string{"modprobe mesh_rdma"}},
+		{"no active port", nil, func(s *machine.State) { s.Port = "DOWN" }, tristate.False, "NoActivePort", "port", finding.StatusFail, "NoActivePort", []string{"mesh_0/ports/1/state=DOWN"}},
+		{"the link layer of another family", replace("layer=Unspecified", "layer=Ethernet"), nil, tristate.False, "NoActivePort", "port", finding.StatusFail, "NoActivePort", []string{"0 of 1 port"}},
+		{"no symbol", nil, func(s *machine.State) { s.Symbols = []string{symbols} }, tristate.False, "NoPeerMemoryPath", "dmabuf", finding.StatusFail, "NoDMABuf", []string{"mesh_rdma", mesh.DMABuf, "Linux 7.0 or newer"}},
+		{"the symbol of another family", nil, func(s *machine.State) { s.Symbols[1] = "mlx5_ib_reg_user_mr_dmabuf\t[mlx5_ib]" }, tristate.False, "NoPeerMemoryPath", "dmabuf", finding.StatusFail, "NoDMABuf", []string{mesh.DMABuf}},
+		{"no symbol table", nil, func(s *machine.State) { s.Symbols = nil }, tristate.Unknown, "Unreadable", "dmabuf", finding.StatusUnknown, "Unreadable", nil},
 		{"the proprietary GPU driver, and the client of another family", nil, func(s *machine.State) {
 			s.Open, s.Modules = false, map[string]string{"nvidia_peermem": "live"}
-		}, tristate.False, "NoPeerMemoryPath", "dmabuf", findings.Fail, "ClosedDriver", nil},
+		}, tristate.False, "NoPeerMemoryPath", "dmabuf", finding.StatusFail, "ClosedDriver", nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			text, s := meshMachine, ready()
@@ -104,7 +104,7 @@ func TestNewFamily(t *testing.T) {
 			if v := r.Verdict; v.Ready != tc.ready || v.Reason != tc.reason {
 				t.Errorf("ready %v, reason %q; want %v, %q", v.Ready, v.Reason, tc.ready, tc.reason)
 			}
-			i := slices.IndexFunc(r.Findings, func(f findings.Finding) bool { return f.Check == tc.check })
+			i := slices.IndexFunc(r.Findings, func(f finding.Finding) bool { return f.Check == tc.check })
 			if i < 0 {
 				t.Fatalf("no finding %s among %+v", tc.check, r.Findings)
 			}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/label"
 	"gdr-features/internal/nodelabel"
 	"gdr-features/internal/report"
@@ -100,7 +100,7 @@ func judgeMapping(t *testing.T, m *machine.Machine, s machine.State, want string
 	if got := r.Verdict.Ready.String() + " " + r.Verdict.DMABuf.String(); got != want {
 		t.Errorf("ready and dmabuf: %s, want %s; %+v", got, want, r.Findings)
 	}
-	i := slices.IndexFunc(r.Findings, func(f findings.Finding) bool { return f.Check == "dmabuf" })
+	i := slices.IndexFunc(r.Findings, func(f finding.Finding) bool { return f.Check == "dmabuf" })
 	f := r.Findings[i]
 	if r.Verdict.DMABuf == tristate.False && f.Code != "DriverRefusesPlace" {
 		t.Errorf("check says %+v", f)
@@ -155,15 +155,15 @@ func waysAgree(t *testing.T, name string, r *report.Report) {
 		if r.Verdict.Ready == tristate.True && strings.Contains(summary, way.word) != (way.is == tristate.True) {
 			t.Errorf("%s: %s is %v, and the summary says %s", name, way.check, way.is, summary)
 		}
-		i := slices.IndexFunc(r.Findings, func(f findings.Finding) bool { return f.Check == way.check })
+		i := slices.IndexFunc(r.Findings, func(f finding.Finding) bool { return f.Check == way.check })
 		if i < 0 {
 			continue // not capable
 		}
 		f := r.Findings[i]
-		if way.is == tristate.True && (f.Status == findings.Fail || f.Status == findings.Undecidable) {
+		if way.is == tristate.True && (f.Status == finding.StatusFail || f.Status == finding.StatusUnknown) {
 			t.Errorf("%s: %s is true, and check says %+v", name, way.check, f)
 		}
-		if other := r.Verdict.Peermem == tristate.True || r.Verdict.DMABuf == tristate.True; way.is == tristate.False && !other && f.Status != findings.Fail {
+		if other := r.Verdict.Peermem == tristate.True || r.Verdict.DMABuf == tristate.True; way.is == tristate.False && !other && f.Status != finding.StatusFail {
 			t.Errorf("%s: %s is false, and check says %+v", name, way.check, f)
 		}
 	}

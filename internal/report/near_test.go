@@ -12,7 +12,7 @@ import (
 	"gdr-features/internal/assign"
 	"gdr-features/internal/expect"
 	"gdr-features/internal/explain"
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/label"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
@@ -196,7 +196,7 @@ func sameLimits(t *testing.T, r *report.Report, dir string, worst topology.Level
 			}
 		}
 	}
-	i := slices.IndexFunc(r.Findings, func(f findings.Finding) bool { return f.Check == "level" })
+	i := slices.IndexFunc(r.Findings, func(f finding.Finding) bool { return f.Check == "level" })
 	if i >= 0 && !strings.Contains(r.Findings[i].Detail, worst.String()) {
 		t.Errorf("%q, want %v", r.Findings[i].Detail, worst)
 	}
@@ -257,8 +257,8 @@ func samePorts(t *testing.T, r *report.Report) (count int) {
 			count++
 		}
 	}
-	found := slices.ContainsFunc(r.Findings, func(f findings.Finding) bool { return f.Code == "NearPortDown" })
-	if r.Verdict.Capable == tristate.True && r.Judged().ActivePort() == tristate.True && found != (count > 0) {
+	found := slices.ContainsFunc(r.Findings, func(f finding.Finding) bool { return f.Code == "NearPortDown" })
+	if r.Verdict.Capable == tristate.True && r.Judged().Verdict.ActivePort == tristate.True && found != (count > 0) {
 		t.Errorf("NearPortDown is found: %v; %d GPUs have a nearer NIC than the active ones", found, count)
 	}
 	return count

@@ -6,7 +6,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/expect"
-	"gdr-features/internal/findings"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/label"
 	"gdr-features/source"
 	"gdr-features/source/family"
@@ -26,7 +26,7 @@ type Report struct {
 	// Visible are the devices that this process can use; read on request (What.Process).
 	Visible platform.Devices
 	// Findings are the checks one by one.
-	Findings []findings.Finding
+	Findings []finding.Finding
 	// Expected is how the machine compares with what is expected; nil without expectations.
 	Expected *expect.Result
 	// Labels have no prefix. Unknown names those not read; see nodelabel.Of.

@@ -147,7 +147,7 @@ func (f *judged) whyNoNIC() finding.Said {
 	case unread.Any():
 		return finding.Unknown("the ports of the only NICs for this container cannot be read: %s", unread).
 			Of(unread)
-	case idle.Any() && f.ActivePort() != tristate.False:
+	case idle.Any() && f.Verdict.ActivePort != tristate.False:
 		return finding.Fail("PortDown", "the NICs for this container have no ACTIVE port: %s", idle).Of(idle).
 			Do(repairLink)
 	case denied.Any():
