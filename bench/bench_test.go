@@ -91,7 +91,7 @@ func ran(less, more *programs, of func(*programs) **program, small, large float6
 func atTheBars() *measured {
 	m := &measured{peak: mostMB, widePeak: mostWideMB, size: mostSize, idle: mostIdle, logPeak: mostLogMB}
 	m.job = logs{log: &program{name: "log", cpu: []float64{mostLog * logSize / 1e6}}, grep: &program{name: "grep -c", cpu: []float64{1}}}
-	ran(&m.base, &m.more, func(p *programs) **program { return &p.labels }, mostOfBare, mostOfBare+100)
+	ran(&m.base, &m.more, func(p *programs) **program { return &p.labels }, mostOfBare, mostOfBare+100*mostOfLstopo)
 	ran(&m.base, &m.more, func(p *programs) **program { return &p.check }, 2*mostOfBare, 500)
 	ran(&m.base, &m.more, func(p *programs) **program { return &p.bare }, 1, 40)
 	ran(&m.base, &m.more, func(p *programs) **program { return &p.bareCheck }, 2, 50)
@@ -100,7 +100,7 @@ func atTheBars() *measured {
 		wide, widest = wideFunctions - baseFunctions, widestFunctions - baseFunctions // lstopo: 0.1 ms each
 		rounding     = 1e-6
 	)
-	ran(&m.wide, &m.widest, func(p *programs) **program { return &p.labels }, mostOfBare+mostOfNICs*wide/10-rounding, mostOfBare+mostOfNICs*widest/10-rounding)
+	ran(&m.wide, &m.widest, func(p *programs) **program { return &p.labels }, mostOfBare+mostOfLstopo*wide/10-rounding, mostOfBare+mostOfLstopo*widest/10-rounding)
 	ran(&m.wide, &m.widest, func(p *programs) **program { return &p.lstopo }, 8+wide/10., 8+widest/10.)
 	return m
 }
@@ -110,7 +110,7 @@ func atTheBars() *measured {
 func TestBars(t *testing.T) {
 	busy := func(m *measured) { m.more.bare.cpu = []float64{40, 49, 70} }
 	scattered := func(m *measured) { m.base.bare.cpu = []float64{1, 1.1, 1.2} }
-	slow := func(m *measured) { m.base.labels.cpu[0], m.more.labels.cpu[0] = 5.2, 105.2 }
+	slow := func(m *measured) { m.base.labels.cpu[0], m.more.labels.cpu[0] = 5.2, 155.2 }
 	for _, tt := range []struct {
 		name   string
 		change []func(*measured)
@@ -122,8 +122,8 @@ func TestBars(t *testing.T) {
 		{"labels, within what bare's runs scatter", []func(*measured){slow, scattered}, nil, "not judged: over by less than bare's runs scatter"},
 		{"labels, on a busy machine", []func(*measured){slow, busy}, nil, "not judged: the machine is busy"},
 		{"check", []func(*measured){func(m *measured) { m.base.check.cpu[0] = 10.4 }}, errOver, "over\n"},
-		{"a further function", []func(*measured){func(m *measured) { m.more.labels.cpu[0] = 110 }}, errOver, "1.05 of    1  over\n"},
-		{"a further function beyond the scatter", []func(*measured){scattered, func(m *measured) { m.more.labels.cpu[0] = 120 }}, errOver, "1.15 of    1  over\n"},
+		{"a further function", []func(*measured){func(m *measured) { m.more.labels.cpu[0] = 160 }}, errOver, "1.55 of  1.5  over\n"},
+		{"a further function beyond the scatter", []func(*measured){scattered, func(m *measured) { m.more.labels.cpu[0] = 175 }}, errOver, "1.70 of  1.5  over\n"},
 		{"log", []func(*measured){func(m *measured) { m.job.log.cpu[0] *= 1.02 }}, errOver, "5.10 of    5  over\n"},
 		{"memory of log, on a busy machine", []func(*measured){busy, func(m *measured) { m.logPeak = 24.1 }}, errOver, "24.10 of   24  over\n"},
 		{"an idle agent", []func(*measured){func(m *measured) { m.idle = 0.12 }}, errOver, "over\n"},
@@ -154,9 +154,9 @@ func TestBarsInDocs(t *testing.T) {
 	for _, want := range []string{
 		fmt.Sprintf("| `labels`, %d PCI functions | %d times the bare C program |", baseFunctions, mostOfBare),
 		fmt.Sprintf("| `check`, the same | %d times the bare C program, which then reads more |", mostOfBare),
-		fmt.Sprintf("| each further virtual function with an RDMA device | %d times `lstopo` |", mostOfLstopo),
-		fmt.Sprintf("| each further function of %d, half of them NICs with RDMA devices | %g times `lstopo` |", wideFunctions, mostOfNICs),
-		fmt.Sprintf("| each further function of %d, alike | %g times `lstopo` |", widestFunctions, mostOfNICs),
+		fmt.Sprintf("| each further virtual function with an RDMA device | %g times `lstopo` |", mostOfLstopo),
+		fmt.Sprintf("| each further function of %d, half of them NICs with RDMA devices | %g times `lstopo` |", wideFunctions, mostOfLstopo),
+		fmt.Sprintf("| each further function of %d, alike | %g times `lstopo` |", widestFunctions, mostOfLstopo),
 		fmt.Sprintf("| the same with %d functions | %d MB |", widestFunctions, mostWideMB),
 		fmt.Sprintf("| memory of `labels`, at its peak | %d MB |", mostMB),
 		fmt.Sprintf("| the program | %d MB |", mostSize),
