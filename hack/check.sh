@@ -64,7 +64,7 @@ check() {
 	compatibility) #: older versions of NFD and Kubernetes (6 min)
 		./test/e2e/build.sh
 		./test/e2e/build-compatibility.sh
-		within test/e2e "$go" run "${gotestsum[@]}" -tags compatibility "${uncached[@]}" -run '^Test(Compatibility|OldestKubernetes)$' .
+		within test/e2e "$go" run "${gotestsum[@]}" -tags compatibility "${uncached[@]}" -run '^Test(Compatibility|OldestKubernetes|VersionsOfKubernetes|DerivedClaim)$' .
 		;;
 	faults) #: a writer killed 1000 times, full disks, hanging devices (root)
 		make build

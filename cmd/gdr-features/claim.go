@@ -33,17 +33,21 @@ give on a node like this one.
 NICs that env would not use are selected out by address, and named on standard error.
 
 If neither attribute gives every GPU a NIC, the claim names the devices by their
-addresses, as env pairs them: it fits only nodes with the same addresses.
+addresses, as env pairs them: it fits only nodes with the same addresses. With --derived
+the scheduler computes an attribute from the addresses, which is the same for a GPU and
+its NIC, so that one template can be met several times on a node. Derived attributes are
+alpha in Kubernetes 1.37 (KEP-6080, feature gate DRADerivedAttributes).
 
 The devices are those of the DRA drivers of NVIDIA or AMD and of DRANET (dra.net), in
 DeviceClasses of the same names. --nic-driver chooses another driver of NICs.
 
-Exit status: 0; 2 if the claim is by address, or if there is no pair to claim; 1 on an
+Exit status: 0; 2 if the claim is by address or derived, or if there is no pair to claim; 1 on an
 error.`,
 		Example: `  gdr-features claim | kubectl apply -f -
   gdr-features claim --pairs 8 -o json
   gdr-features claim --nic-class rdma                # a DeviceClass of your own
   gdr-features claim --nic-driver sriovnetwork.k8snetworkplumbingwg.io
+  gdr-features claim --derived                       # alpha in Kubernetes 1.37
   gdr-features --root node7 claim                    # from a snapshot of another machine`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -64,6 +68,7 @@ error.`,
 	c.Flags().StringVar(&o.GPUClass, "gpu-class", "", "DeviceClass of the GPUs; by default named as the driver, gpu.nvidia.com or gpu.amd.com")
 	c.Flags().StringVar(&o.NICClass, "nic-class", "", "DeviceClass of the NICs; by default named as the driver")
 	c.Flags().StringVar(&o.GPUDriver, "gpu-driver", "", "select only GPUs of this DRA driver; by default all of the class")
+	c.Flags().BoolVar(&o.Derived, "derived", false, "where neither attribute serves: derive one (alpha in Kubernetes 1.37)")
 	c.Flags().StringVar(&o.NICDriver, "nic-driver", dra.NICDrivers()[0], "DRA driver of the NICs")
 	cli.Output(c, &format, "yaml or json", "yaml", "json")
 	cli.Words(c, "nic-driver", dra.NICDrivers()...)

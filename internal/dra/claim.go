@@ -27,6 +27,9 @@ type Options struct {
 	GPUDriver, NICDriver string
 	// GPUClass and NICClass are DeviceClasses; by default those that come with the drivers.
 	GPUClass, NICClass string
+	// Derived asks for a derived attribute in place of addresses, where neither attribute serves
+	// every GPU.
+	Derived bool
 }
 
 // Claim is a claim of pairs of a GPU and a NIC.
@@ -253,6 +256,11 @@ func (c *claimant) withoutNUMANode() {
 	}
 }
 
+// worstOf is the worst level of pairs.
+func worstOf(pairs []assign.Choice) topology.Level {
+	return slices.MaxFunc(pairs, func(a, b assign.Choice) int { return cmp.Compare(a.Level.Rank(), b.Level.Rank()) }).Level
+}
+
 // byAddress makes a claim that names GPUs and NICs by their addresses, each NIC once.
 func (c *claimant) byAddress() error {
 	pairs := c.pairs()
@@ -263,10 +271,12 @@ func (c *claimant) byAddress() error {
 	if c.Pairs > len(pairs) {
 		return c.tooMany(len(pairs))
 	}
+	if c.Derived && c.Attribute == topology.NoAttribute {
+		c.derived(pairs)
+		return nil
+	}
 	pairs = pairs[:c.Pairs]
-	devices := c.begin(slices.MaxFunc(pairs, func(a, b assign.Choice) int {
-		return cmp.Compare(a.Level.Rank(), b.Level.Rank())
-	}).Level)
+	devices := c.begin(worstOf(pairs))
 	for i, p := range pairs {
 		gpu, nic := names(i)
 		devices.request(gpu, c.GPUClass, c.ofGPUDriver(), equals(dradriver.PCIBusID, p.GPU.Address))

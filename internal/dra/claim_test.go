@@ -359,3 +359,37 @@ func TestClaimRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestDerived: a derived attribute pairs what addresses pair, where no standard attribute serves;
+// elsewhere --derived changes nothing.
+func TestDerived(t *testing.T) {
+	const a, b = "pci0000:00", "pci0000:80"
+	apart := []pci.Function{gpu(1, a, 0), gpu(2, a, 0), nic(0x81, b, 1), nic(0x82, b, 1)}
+	claim, err := claimOf(t, dra.Options{Pairs: 2, Derived: true}, apart...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	devices := claim.Template.Spec.Spec.Devices
+	for i, r := range devices.Requests {
+		want := `device.attributes["resource.kubernetes.io"].?pciBusID.orValue("no GPU")`
+		if i%2 == 1 {
+			want = `{"0000:81:00.0": "0000:01:00.0", "0000:82:00.0": "0000:02:00.0"}[?device.attributes["dra.net"].?pciAddress.orValue("")].orValue("no pair")`
+		}
+		if of := r.Exactly.Derived; len(of) != 1 || of[0].Name != "derived/pair" || of[0].Expression != want {
+			t.Errorf("%s derives %v, want %s", r.Name, of, want)
+		}
+	}
+	if len(devices.Requests) != 4 || len(devices.Constraints) != 2 || devices.Constraints[1].Attribute != "derived/pair" {
+		t.Errorf("%d requests, constraints %v", len(devices.Requests), devices.Constraints)
+	}
+	if level := claim.Template.Metadata.Annotations["gdr.level"]; level != "SYS" {
+		t.Errorf("level %s", level)
+	}
+
+	for _, derived := range []bool{false, true} {
+		claim, err := claimOf(t, dra.Options{Pairs: 1, Derived: derived}, gpu(1, a, 0), nic(2, a, 0))
+		if err != nil || claim.Attribute != topology.PCIeRoot || claim.Template.Spec.Spec.Devices.Requests[0].Exactly.Derived != nil {
+			t.Errorf("derived %v: %+v, error %v", derived, claim, err)
+		}
+	}
+}

@@ -32,6 +32,7 @@ type Request struct {
 	Exactly struct {
 		Class     string     `json:"deviceClassName"     yaml:"deviceClassName"`
 		Selectors []Selector `json:"selectors,omitempty" yaml:"selectors,omitempty"`
+		Derived   []Derived  `json:"derivedAttributes,omitempty" yaml:"derivedAttributes,omitempty"`
 	} `json:"exactly" yaml:"exactly"`
 }
 
@@ -42,14 +43,20 @@ type Selector struct {
 	} `json:"cel" yaml:"cel"`
 }
 
+// Derived is an attribute that the scheduler computes for each device that the selectors accept.
+type Derived struct {
+	Name       string `json:"name"       yaml:"name"`
+	Expression string `json:"expression" yaml:"expression"`
+}
+
 // Constraint demands that the devices of some requests have the same value of an attribute.
 type Constraint struct {
 	Requests  []string `json:"requests"       yaml:"requests,flow"`
 	Attribute string   `json:"matchAttribute" yaml:"matchAttribute"`
 }
 
-// request adds a request for one device. Empty conditions are left out.
-func (d *Devices) request(name, class string, conditions ...string) {
+// request adds a request for one device, and returns it. Empty conditions are left out.
+func (d *Devices) request(name, class string, conditions ...string) *Request {
 	r := Request{Name: name}
 	r.Exactly.Class = class
 	for _, condition := range conditions {
@@ -60,4 +67,10 @@ func (d *Devices) request(name, class string, conditions ...string) {
 		}
 	}
 	d.Requests = append(d.Requests, r)
+	return &d.Requests[len(d.Requests)-1]
+}
+
+// derive gives the devices of a request the attribute that the claim derives.
+func (r *Request) derive(expression string) {
+	r.Exactly.Derived = append(r.Exactly.Derived, Derived{Name: derivedName, Expression: expression})
 }

@@ -46,12 +46,12 @@ func (c *cluster) startAPI(ctx context.Context) error {
 	if err := c.writeFiles(token); err != nil {
 		return err
 	}
-	if c.api, err = start(c.dir, c.file("kube-apiserver"), nil, "--etcd-servers="+etcd,
+	if c.api, err = start(c.dir, c.file("kube-apiserver"), nil, append(c.flags, "--etcd-servers="+etcd,
 		"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port="+ports[2], "--cert-dir=cert",
 		"--endpoint-reconciler-type=none", "--anonymous-auth=false", "--authorization-mode=RBAC", "--token-auth-file=tokens.csv",
 		"--service-account-issuer=https://e2e", "--service-account-key-file=key.pem", "--service-account-signing-key-file=key.pem",
 		"--audit-policy-file=audit.yaml", "--audit-log-path="+auditLog, "--audit-log-mode=blocking", "--audit-log-maxsize=10000", // MB: tests read on from where they were
-		"--allow-privileged"); err != nil { // as in most clusters; Pod Security decides
+		"--allow-privileged")...); err != nil { // as in most clusters; Pod Security decides
 		return err
 	}
 	// It first creates its certificate, which we need to connect to it.

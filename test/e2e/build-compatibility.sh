@@ -52,3 +52,5 @@ kubernetes() { # kubernetes DIRECTORY MINOR.PATCH
 
 nfd nfd-0.16 v0.16.6
 kubernetes kubernetes-1.29 29.15
+kubernetes kubernetes-1.30 30.14
+kubernetes kubernetes-1.37 37.2

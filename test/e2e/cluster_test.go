@@ -22,9 +22,10 @@ const nfdNamespace = "node-feature-discovery"
 // scheduler but that of TestScheduler: tests create its nodes and Pods.
 type cluster struct {
 	dir string
-	// older is a directory below .bin with programs of older versions, which run in place of
+	// older is a directory below .bin with programs of other versions, which run in place of
 	// those in .bin itself; "" for none.
 	older             string
+	flags             []string // further ones of kube-apiserver
 	server            string
 	admin             access
 	etcd, api         *process
