@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -27,6 +29,8 @@ type Style struct {
 	Headers          bool
 	// Columns of the terminal, 0 for none.
 	Columns int
+	// name is how many characters of a node's name are shown.
+	name int
 }
 
 // Column is a heading and what its cells show of a T; "" is shown as a dash.
@@ -49,7 +53,7 @@ const (
 func columns(s Style) []Column[Node] {
 	return []Column[Node]{
 		{"NAMESPACE", func(n *Node) string { return n.Namespace }, WithNamespaces},
-		{"NODE", func(n *Node) string { return shorten(n.Name, s.Columns) }, 0},
+		{"NODE", func(n *Node) string { return shorten(n.Name, s.name) }, 0},
 		{"CAPABLE", func(n *Node) string { return n.state(label.Capable) }, Wide},
 		{"READY", func(n *Node) string { return n.state(label.Ready) }, 0},
 		{"LEVEL", of(label.Level), 0},
@@ -101,12 +105,11 @@ func age(n *Node, now time.Time) string {
 	return duration.HumanDuration(now.Sub(n.changed()))
 }
 
-// shorten leaves out the midst of a node's name where a line has so many columns that it would
-// not fit: names of one cluster differ at the beginning or at the end.
-func shorten(name string, columns int) string {
-	const others = 52 // columns that a line takes beside the name
-	runes, most := []rune(name), max(columns-others, 16)
-	if columns == 0 || len(runes) <= most {
+// shorten leaves out the midst of a node's name where it has more than so many characters: names
+// of one cluster differ at the beginning or at the end.
+func shorten(name string, most int) string {
+	runes := []rune(name)
+	if len(runes) <= most {
 		return name
 	}
 	return string(runes[:most/2]) + "…" + string(runes[len(runes)-(most-1)/2:])
@@ -134,8 +137,26 @@ func fit(text string) string {
 	return sanitize.Terminal(text)
 }
 
-// Table writes one line a node.
-func Table(w io.Writer, all []Node, s Style) error { return Rows(w, columns(s), all, s) }
+// Table writes one line a node. On a terminal it shortens names of nodes with which lines would be
+// too long.
+func Table(w io.Writer, all []Node, s Style) error {
+	s.name = math.MaxInt
+	if s.Columns > 0 && !s.Wide {
+		const shortest = 16
+		var rest bytes.Buffer // of the lines
+		nameless := s
+		nameless.name, nameless.Headers = 1, true
+		if err := Rows(&rest, columns(nameless), all, nameless); err != nil {
+			return err
+		}
+		longest := 0
+		for line := range strings.Lines(rest.String()) {
+			longest = max(longest, utf8.RuneCountInString(line)-1)
+		}
+		s.name = max(shortest, s.Columns-longest+len("NODE"))
+	}
+	return Rows(w, columns(s), all, s)
+}
 
 // Few names the first of many.
 func Few(all []string) string {

@@ -195,7 +195,7 @@ func fold(all []Difference) row {
 	const most = 2
 	var here, there []string
 	for i := range all[:min(most, len(all))] {
-		here = append(here, fmt.Sprintf("%s: %s", cmp.Or(all[i].RDMA, fmt.Sprintf("rail %d", all[i].Rail)), all[i].Here))
+		here = append(here, devices(all[i:i+1])+": "+all[i].Here)
 		there = append(there, all[i].most())
 	}
 	r.here, r.most = strings.Join(here, ", "), strings.Join(there, ", ")
