@@ -46,7 +46,7 @@ type program struct {
 	flags cli.Nodes
 }
 
-// command is kubectl gdr, which shows nodes, with the commands diff, history, log and image below it.
+// command is kubectl gdr, which shows nodes, with the commands diff, history, example, log and image below it.
 func command(s streams, page io.Writer) *cobra.Command {
 	p := &program{streams: s, page: page}
 	c, diff, history := cli.NodesCommand(&p.flags), cli.DiffCommand(&p.flags), cli.HistoryCommand(&p.flags)
@@ -58,7 +58,9 @@ func command(s streams, page io.Writer) *cobra.Command {
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(&cobra.Command{Hidden: true}) // help is the name of a node
 	log := logcommand.Log{In: s.in, Out: s.out, Page: page, Err: s.err, Now: s.now}
-	c.AddCommand(diff, history, log.Command("kubectl gdr", ""), imagecommand.New(s.out, os.Getenv))
+	job := cli.ExampleCommand(&p.flags)
+	job.RunE = p.example
+	c.AddCommand(diff, history, job, log.Command("kubectl gdr", ""), imagecommand.New(s.out, os.Getenv))
 	return c
 }
 
@@ -210,12 +212,18 @@ func (p *program) style() nodes.Style {
 	}
 }
 
-// access says how to reach the API server. It looks where kubectl looks.
-func (p *program) access() (*rest.Config, error) {
+// kubeconfig is what the flags and the environment name. It looks where kubectl looks.
+func (p *program) kubeconfig() (clientcmd.ClientConfig, *clientcmd.ClientConfigLoadingRules) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = p.flags.Kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: p.flags.Context}
-	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides), rules
+}
+
+// access says how to reach the API server.
+func (p *program) access() (*rest.Config, error) {
+	config, rules := p.kubeconfig()
+	access, err := config.ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
 		return nil, fmt.Errorf("no cluster: nothing in %s, and this is not a pod; give --kubeconfig or $KUBECONFIG", strings.Join(rules.GetLoadingPrecedence(), " or "))

@@ -16,6 +16,7 @@ const NodesProgram = "kubectl-gdr"
 type Nodes struct {
 	Kubeconfig, Context  string
 	Namespace            string
+	JobNamespace         string // of example
 	AllNamespaces        bool
 	Selector, Ready      string
 	Reasons              []string
