@@ -8,8 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // networkAttachments is the resource of Multus: k8snetworkplumbingwg/network-attachment-definition-client,
@@ -140,7 +138,11 @@ func TestLevelsOfExamples(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range objects {
-			for i, spec := range podSpecs(o.Object) {
+			specs := podSpecs(t, o.Object)
+			if o.GetKind() == "Pod" {
+				specs = append(specs, convert[corev1.Pod](t, o).Spec)
+			}
+			for i, spec := range specs {
 				level := says.FindStringSubmatch(text)
 				if level == nil {
 					t.Errorf("%s has Pods and names no level", file)
@@ -164,26 +166,4 @@ func TestLevelsOfExamples(t *testing.T) {
 		}
 	}
 	t.Logf("%d Pods of examples", pods)
-}
-
-// podSpecs are the specs of Pods within an object, wherever they are: MPIJobs have two.
-func podSpecs(o any) (specs []corev1.PodSpec) {
-	switch o := o.(type) {
-	case []any:
-		for _, below := range o {
-			specs = append(specs, podSpecs(below)...)
-		}
-	case map[string]any:
-		if _, ok, _ := unstructured.NestedSlice(o, "containers"); ok {
-			var spec corev1.PodSpec
-			if runtime.DefaultUnstructuredConverter.FromUnstructured(o, &spec) == nil {
-				spec.RestartPolicy = corev1.RestartPolicyNever
-				return []corev1.PodSpec{spec}
-			}
-		}
-		for _, below := range o {
-			specs = append(specs, podSpecs(below)...)
-		}
-	}
-	return specs
 }
