@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"gdr-features/internal/cli"
 	"gdr-features/internal/cli/imagecommand"
 	"gdr-features/internal/cli/machineflags"
 )
@@ -33,9 +34,9 @@ func everyCommand() []*cobra.Command {
 		}
 	}
 	plugin := &cobra.Command{Use: "gdr", Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gdr"}}
-	image := imagecommand.New(nil, os.Getenv)
-	plugin.AddCommand(image)
-	return append(all, image)
+	image, job := imagecommand.New(nil, os.Getenv), cli.ExampleCommand(&cli.Nodes{})
+	plugin.AddCommand(job, image)
+	return append(all, job, image)
 }
 
 // called is what a command is called, with the arguments that it needs: "gdr-features copy DIR".

@@ -100,7 +100,7 @@ the variables are ignored.`,
 	judging := []*cobra.Command{a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.envCommand(), a.claimCommand(), a.logCommand()}
 	recording := a.snapshotCommand()
 	nodes := a.ofCluster(cli.NodesCommand(&cli.Nodes{}))
-	nodes.AddCommand(a.ofCluster(cli.DiffCommand(&cli.Nodes{}), "diff"))
+	nodes.AddCommand(a.ofCluster(cli.DiffCommand(&cli.Nodes{}), "diff"), a.ofCluster(cli.HistoryCommand(&cli.Nodes{}), "history"))
 	c.AddCommand(judging...)
 	c.AddCommand(recording, nodes, a.runCommand(), a.copyCommand(), cli.VersionCommand("gdr-features", version))
 	for _, command := range append(judging, c) {

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/rest"
 
 	"gdr-features/internal/cli"
 	"gdr-features/internal/nodes"
@@ -14,18 +13,24 @@ import (
 
 func (p *program) diff(cmd *cobra.Command, names []string) error {
 	ctx := cmd.Context()
-	filter, ofNodes, err := p.filter(names, true)
+	filter, ofNodes, err := p.filter(names)
 	if err != nil {
 		return err
 	}
-	all, err := p.read(ctx, apiserver.Query{Names: names, Hardware: true}, func(access *rest.Config, q apiserver.Query) (err error) {
-		if ofNodes != "" {
-			filter.Only, err = apiserver.NamesOf(ctx, access, ofNodes, q.PageSize)
-		}
-		return err
-	})
+	access, err := p.access()
 	if err != nil {
 		return err
+	}
+	query := p.query(names)
+	query.Hardware = true
+	all, err := p.list(ctx, access, query)
+	if err != nil {
+		return err
+	}
+	if ofNodes != "" {
+		if filter.Only, err = apiserver.Nodes(ctx, access, query, ofNodes); err != nil {
+			return err
+		}
 	}
 	picked := filter.Pick(all)
 	result := alike.Compare(picked)

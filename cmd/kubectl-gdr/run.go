@@ -46,63 +46,106 @@ type program struct {
 	flags cli.Nodes
 }
 
-// command is kubectl gdr, which shows nodes, with the commands diff, log and image below it.
+// command is kubectl gdr, which shows nodes, with the commands diff, history, example, log and image below it.
 func command(s streams, page io.Writer) *cobra.Command {
 	p := &program{streams: s, page: page}
-	c, diff := cli.NodesCommand(&p.flags), cli.DiffCommand(&p.flags)
+	c, diff, history := cli.NodesCommand(&p.flags), cli.DiffCommand(&p.flags), cli.HistoryCommand(&p.flags)
+	history.ValidArgsFunction = p.completeNode
 	c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gdr"}
 	c.Version = cli.Version(version)
-	c.RunE, diff.RunE = p.nodes, p.diff
+	c.RunE, diff.RunE, history.RunE = p.nodes, p.diff, p.history
 	c.Args = cobra.ArbitraryArgs // nodes, not commands
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(&cobra.Command{Hidden: true}) // help is the name of a node
 	log := logcommand.Log{In: s.in, Out: s.out, Page: page, Err: s.err, Now: s.now}
-	c.AddCommand(diff, log.Command("kubectl gdr", ""), imagecommand.New(s.out, os.Getenv))
+	job := cli.ExampleCommand(&p.flags)
+	job.RunE = p.example
+	c.AddCommand(diff, history, job, log.Command("kubectl gdr", ""), imagecommand.New(s.out, os.Getenv))
 	return c
 }
 
 func (p *program) nodes(cmd *cobra.Command, names []string) error {
-	filter, _, err := p.filter(names, false)
+	filter, ofNodes, err := p.filter(names)
 	if err != nil {
 		return err
 	}
-	all, err := p.read(cmd.Context(), apiserver.Query{Names: names}, nil)
+	access, err := p.access()
 	if err != nil {
 		return err
 	}
-	picked := filter.Pick(all)
-	summary := nodes.Summarize(picked)
-	json := func() error { return nodes.JSON(p.out, picked) }
+	look := func(ctx context.Context) (r reading, err error) {
+		return p.look(ctx, access, names, filter, ofNodes)
+	}
+	if p.flags.Wait > 0 {
+		return p.wait(cmd.Context(), names, filter, look)
+	}
+	r, err := look(cmd.Context())
+	if err != nil {
+		return err
+	}
+	return p.print(names, &r)
+}
+
+// reading is what one look at the cluster shows.
+type reading struct {
+	all, picked []nodes.Node
+	cluster     nodes.Cluster
+}
+
+// look reads what agents have published, and the cluster around it.
+func (p *program) look(ctx context.Context, access *rest.Config, names []string, filter *nodes.Filter, ofNodes string) (r reading, err error) {
+	query := p.query(names)
+	if r.all, err = p.list(ctx, access, query); err != nil {
+		return r, err
+	}
+	if r.cluster, err = apiserver.Cluster(ctx, access, query, ofNodes); err != nil {
+		return r, err
+	}
+	if ofNodes != "" {
+		filter.Only = r.cluster.Labels
+	}
+	r.picked = filter.Pick(r.all)
+	return r, nil
+}
+
+func (p *program) print(names []string, r *reading) error {
+	summary, chain := nodes.Summarize(r.picked), r.cluster.Chain(r.picked, p.now())
+	json := func() error { return nodes.JSON(p.out, r.picked, &chain) }
 	text := func() error {
-		if err := nodes.Table(p.page, picked, p.style()); err != nil || p.flags.NoHeaders {
+		if p.flags.NoHeaders {
+			return nodes.Table(p.page, r.picked, p.style())
+		}
+		if err := chain.Text(p.page); err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintln(p.page); err != nil {
+		fmt.Fprintln(p.page)
+		if err := nodes.Table(p.page, r.picked, p.style()); err != nil {
 			return err
 		}
+		fmt.Fprintln(p.page)
 		return summary.Text(p.page)
 	}
 	if p.flags.Summarize {
-		json = func() error { return nodes.SummaryJSON(p.out, summary) }
-		text = func() error { return summary.Text(p.page) }
+		json = func() error { return nodes.SummaryJSON(p.out, summary, &chain) }
+		text = func() error { return errors.Join(chain.Text(p.page), summary.Text(p.page)) }
 	}
 	var reasons []string // that can be selected
-	for _, r := range nodes.Summarize(all).Reasons {
+	for _, r := range nodes.Summarize(r.all).Reasons {
 		reasons = append(reasons, r.Reason)
 	}
 	hint := ""
 	if len(p.flags.Reasons) > 0 && len(reasons) > 0 {
 		hint = "; existing reasons: " + strings.Join(reasons, " ")
 	}
-	return p.show(len(picked), nodes.Missing(names, all), json, text, hint)
+	return p.show(len(r.picked), nodes.Missing(names, r.all), json, text, hint)
 }
 
 // show writes the picked nodes, so many, as the flags say; nothing if none was picked and one
 // that was named is missing. Missing nodes are an error.
-func (p *program) show(picked int, missing []string, json, text func() error, hint string) error {
+func (p *program) show(picked int, none []string, json, text func() error, hint string) error {
 	var err error
 	switch {
-	case picked == 0 && len(missing) > 0:
+	case picked == 0 && len(none) > 0:
 	case p.flags.Output == "json":
 		err = json()
 	case picked == 0 && !p.flags.Summarize:
@@ -110,44 +153,43 @@ func (p *program) show(picked int, missing []string, json, text func() error, hi
 	default:
 		err = text()
 	}
-	if err != nil || len(missing) == 0 {
+	if err != nil || len(none) == 0 {
 		return err
 	}
-	return fmt.Errorf("no agent has published a NodeFeature of %s; is there a node of that name, and does it have an NVIDIA or AMD GPU?", strings.Join(missing, ", "))
+	return missing(none)
 }
 
-// read reads what the agents of the nodes of a query have published. Then it calls more, if
-// that is not nil, with what to read of the same nodes.
-func (p *program) read(ctx context.Context, query apiserver.Query, more func(*rest.Config, apiserver.Query) error) ([]nodes.Node, error) {
-	access, err := p.access()
-	if err != nil {
-		return nil, err
-	}
-	query.Namespace, query.PageSize = p.flags.Namespace, p.flags.ChunkSize
+func missing(names []string) error {
+	return fmt.Errorf("no agent has published a NodeFeature of %s; is there a node of that name, and does it have an NVIDIA or AMD GPU?", strings.Join(names, ", "))
+}
+
+// query asks for nodes of these names, none for all.
+func (p *program) query(names []string) apiserver.Query {
+	q := apiserver.Query{Names: names, Namespace: p.flags.Namespace, PageSize: p.flags.ChunkSize}
 	if p.flags.AllNamespaces {
-		query.Namespace = ""
+		q.Namespace = ""
 	}
-	if p.terminal {
+	return q
+}
+
+// list reads what the agents of the nodes of a query have published. It is an error if there is
+// nothing at all, unless this waits for it.
+func (p *program) list(ctx context.Context, access *rest.Config, query apiserver.Query) ([]nodes.Node, error) {
+	if p.terminal && p.flags.Wait == 0 {
 		show, done := p.progress()
 		defer done()
 		query.Progress = show
 	}
 	all, err := apiserver.List(ctx, access, query)
-	if err != nil {
-		return nil, err
-	}
-	if len(all) == 0 && len(query.Names) == 0 {
-		return nil, apiserver.Nothing(query.Namespace)
-	}
-	if more != nil {
-		err = more(access, query)
+	if err == nil && len(all) == 0 && len(query.Names) == 0 && p.flags.Wait == 0 {
+		err = apiserver.Nothing(query.Namespace)
 	}
 	return all, err
 }
 
-// filter checks the flags and the names and returns the filter that the flags describe. With
-// others the selector may name other labels of Nodes; ofNodes is what Filter.Select returns.
-func (p *program) filter(names []string, others bool) (f *nodes.Filter, ofNodes string, err error) {
+// filter checks the flags and the names and returns the filter that the flags describe. ofNodes
+// is what Filter.Select returns.
+func (p *program) filter(names []string) (f *nodes.Filter, ofNodes string, err error) {
 	if err := p.flags.Validate(); err != nil {
 		return nil, "", err
 	}
@@ -157,7 +199,7 @@ func (p *program) filter(names []string, others bool) (f *nodes.Filter, ofNodes 
 		}
 	}
 	f = &nodes.Filter{Ready: p.flags.Ready, Reasons: p.flags.Reasons}
-	if ofNodes, err = f.Select(p.flags.Selector, others); err != nil {
+	if ofNodes, err = f.Select(p.flags.Selector); err != nil {
 		err = fmt.Errorf("--selector %s: %w", p.flags.Selector, err)
 	}
 	return f, ofNodes, err
@@ -166,15 +208,22 @@ func (p *program) filter(names []string, others bool) (f *nodes.Filter, ofNodes 
 func (p *program) style() nodes.Style {
 	return nodes.Style{
 		Now: p.now(), Namespaces: p.flags.AllNamespaces, Wide: p.flags.Output == "wide", Headers: !p.flags.NoHeaders,
+		Columns: p.columns,
 	}
 }
 
-// access says how to reach the API server. It looks where kubectl looks.
-func (p *program) access() (*rest.Config, error) {
+// kubeconfig is what the flags and the environment name. It looks where kubectl looks.
+func (p *program) kubeconfig() (clientcmd.ClientConfig, *clientcmd.ClientConfigLoadingRules) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = p.flags.Kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: p.flags.Context}
-	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides), rules
+}
+
+// access says how to reach the API server.
+func (p *program) access() (*rest.Config, error) {
+	config, rules := p.kubeconfig()
+	access, err := config.ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):
 		return nil, fmt.Errorf("no cluster: nothing in %s, and this is not a pod; give --kubeconfig or $KUBECONFIG", strings.Join(rules.GetLoadingPrecedence(), " or "))

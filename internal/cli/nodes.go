@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -10,16 +11,19 @@ import (
 // runs for `kubectl gdr`: it also runs on macOS and Windows.
 const NodesProgram = "kubectl-gdr"
 
-// Nodes are the flags of the commands nodes and nodes diff; only nodes has Summarize.
+// Nodes are the flags of the commands nodes, nodes diff and nodes history; only nodes has
+// Summarize and Wait.
 type Nodes struct {
 	Kubeconfig, Context  string
 	Namespace            string
+	JobNamespace         string // of example
 	AllNamespaces        bool
 	Selector, Ready      string
 	Reasons              []string
 	Output               string
 	NoHeaders, Summarize bool
 	ChunkSize            int
+	Wait                 time.Duration
 }
 
 // NodesCommand is the command nodes with its flags and help, but without its action.
@@ -27,28 +31,61 @@ func NodesCommand(o *Nodes) *cobra.Command {
 	c := o.define(&cobra.Command{
 		Use:   "nodes [NODE...]",
 		Short: "Show the nodes of a cluster, one line each, and why some are not ready",
-		Long: `nodes shows what the agents of a cluster have published, one line a node, followed by
-the number of ready nodes and the reasons of the others, the most frequent first. It
-reads the NodeFeature objects gdr-features-NODE and changes nothing. The kubectl
-plugin kubectl gdr is the same command; it also runs on macOS and Windows.
+		Long: `nodes shows what the agents of a cluster have published, one line a node, after
+a line on the chain from the agents to the labels, and followed by the number of
+ready nodes, the reasons of the others, and the warnings. It reads and changes
+nothing. The kubectl plugin kubectl gdr is the same command; it also runs on
+macOS and Windows.
 
-A dash means unknown; a node without an NVIDIA or AMD GPU has only dashes. LEVEL is the
-level that every GPU reaches with its nearest NIC; GPUS and NICS count eligible devices.
-MECHANISM is the way to GPU memory: peermem, DMA-BUF, or both. AGE is the time since
-the agent last changed what it publishes, which it does only when something changes: a
-high AGE means that nothing has changed, or that the agent does not run (kubectl -n
-gdr-features get pods).
+The chain: how many agents are ready; how many Nodes have other labels than
+their agent published, and since when at most; how many NodeFeatures have no
+agent. If something is wrong, it names Nodes and the likely cause. What you may
+not read it says, too (deploy/examples/reader.yaml has the rights).
 
---selector has the syntax of kubectl, and selects by the published labels, with or
-without their prefix. Exit status: 0, whether nodes are ready or not; 1 on an error,
-also when a NODE has published nothing.`,
-		Example: `  kubectl gdr                                     # all nodes, and the reasons in numbers
+A dash means unknown; a node without an NVIDIA or AMD GPU has only dashes. LEVEL
+is the level that every GPU reaches with its nearest NIC. REASON/WARN is why the
+node is not ready, or the first warning of one that is, and how many more there
+are; gdr-features explain CODE has more. AGE is the time since something last
+changed on the node: kubectl gdr history NODE says what. -o wide has more
+columns: GPUS and NICS count eligible devices, MECHANISM is the way to GPU
+memory (peermem, DMA-BUF, or both). On a terminal that is too narrow a long name
+is cut in the midst.
+
+--selector has the syntax of kubectl. Labels of gdr-features, with or without
+their prefix, are those that agents have published; any other is a label of the
+Node. --wait ends as soon as all selected nodes are ready and their Nodes have
+the label. A node without GPU never is: leave such nodes out, as -l gdr.gpus
+does. Exit status: 0, whether nodes are ready or not; 2 with --wait if not all
+became ready in that time; 1 on an error, also when a NODE has published
+nothing.`,
+		Example: `  kubectl gdr                                 # all nodes, and the reasons in numbers
   kubectl gdr --ready false --reason PeermemNotLoaded
-  kubectl gdr -l 'gdr.level in (PIX, PXB)' -o wide
+  kubectl gdr -l 'pool=train,gdr.level in (PIX, PXB)' -o wide
+  kubectl gdr --wait 10m -l pool=train        # after a driver roll-out
   kubectl gdr -o json | jq -r '.nodes[] | select(.ready != "true") | .node'
   gdr-features nodes --summary`,
 	}, "print neither headings nor summary, for scripts")
-	c.Flags().BoolVar(&o.Summarize, "summary", false, "print only the summary")
+	c.Flags().BoolVar(&o.Summarize, "summary", false, "print only the chain and the summary")
+	c.Flags().DurationVar(&o.Wait, "wait", 0, "wait until all selected nodes are ready, at most so long, such as 10m")
+	return c
+}
+
+// HistoryCommand is the command nodes history with its flags and help, but without its action.
+func HistoryCommand(o *Nodes) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "history NODE",
+		Short: "Show what changed on a node, and when",
+		Long: `history prints the last 20 changes of the labels and findings of a node, the newest
+first. The agent writes them into the NodeFeature of the node. A dash stands for
+no value: the label or finding was new, or has gone. Exit status: 0; 1 on an
+error, also when the node has published nothing.`,
+		Example: `  kubectl gdr history hgx-2
+  kubectl gdr history hgx-2 -o json | jq '.changes[] | select(.name == "gdr.rate")'`,
+		Args: cobra.ExactArgs(1),
+	}
+	o.access(c)
+	Output(c, &o.Output, "table or json", "table", "json")
+	c.Flags().BoolVar(&o.NoHeaders, "no-headers", false, "print no headings, for scripts")
 	return c
 }
 
@@ -74,9 +111,8 @@ otherwise follows from the mtu of the network device of a RoCE port; that of
 InfiniBand is then not known. The GID index is the entry that NCCL chooses by
 itself. What is not known is not compared, and counted below the table.
 
--o wide has a line for each node and NIC. --selector is as in "kubectl get
-nodes": it may name any label of the nodes, and labels of gdr-features also
-without their prefix. Exit status: 0 alike; 2 some nodes differ; 1 on an error,
+-o wide has a line for each node and NIC. --selector is as that of nodes. Exit
+status: 0 alike; 2 some nodes differ; 1 on an error,
 also when a NODE has published nothing.`,
 		Example: `  kubectl gdr diff                       # the whole cluster, by kind
   kubectl gdr diff -l pool=train         # the nodes of a pool
@@ -84,19 +120,16 @@ also when a NODE has published nothing.`,
   kubectl gdr diff -o json | jq -r '.kinds[].differences[] | select(.job) | .node' | sort -u
   gdr-features nodes diff -l pool=train > /dev/null || echo "not alike"`,
 	}, "print only the lines of the tables, for scripts")
-	c.Flags().Lookup("selector").Usage = "label selector, as kubectl get nodes takes it"
 	return c
 }
 
 // define defines the flags that all these commands have; noHeaders is the help of one.
 func (o *Nodes) define(c *cobra.Command, noHeaders string) *cobra.Command {
 	c.ValidArgsFunction = cobra.NoFileCompletions
+	o.access(c)
 	f := c.Flags()
-	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file, instead of $KUBECONFIG and ~/.kube/config")
-	f.StringVar(&o.Context, "context", "", "context of the kubeconfig, instead of the current one")
-	f.StringVarP(&o.Namespace, "namespace", "n", "gdr-features", "namespace of the agents")
 	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "show the agents of all namespaces")
-	f.StringVarP(&o.Selector, "selector", "l", "", "label selector, such as gdr.level=PIX,gdr.gpus")
+	f.StringVarP(&o.Selector, "selector", "l", "", "label selector, such as pool=train,gdr.level=PIX")
 	f.StringVar(&o.Ready, "ready", "", "only nodes with this readiness: true, false or unknown")
 	f.StringSliceVar(&o.Reasons, "reason", nil, "only nodes with one of these reasons")
 	Output(c, &o.Output, "table, wide or json", "table", "wide", "json")
@@ -104,6 +137,14 @@ func (o *Nodes) define(c *cobra.Command, noHeaders string) *cobra.Command {
 	f.IntVar(&o.ChunkSize, "chunk-size", 500, "how many objects to ask the API server for at a time, 0 for all at once")
 	Words(c, "ready", nodesReady...)
 	return c
+}
+
+// access defines the flags that say where the agents are.
+func (o *Nodes) access(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file, instead of $KUBECONFIG and ~/.kube/config")
+	f.StringVar(&o.Context, "context", "", "context of the kubeconfig, instead of the current one")
+	f.StringVarP(&o.Namespace, "namespace", "n", "gdr-features", "namespace of the agents")
 }
 
 var nodesReady = []string{"true", "false", "unknown"}
@@ -120,6 +161,10 @@ func (o *Nodes) Validate() error {
 		return errors.New("--summary and --no-headers exclude each other")
 	case o.Namespace == "" && !o.AllNamespaces:
 		return errors.New("--namespace is empty; use -A for all namespaces")
+	case o.Wait < 0:
+		return errors.New("--wait: must be 0 or more")
+	case o.Wait > 0 && (o.Ready != "" || len(o.Reasons) > 0):
+		return errors.New("--wait waits for nodes that are not ready; it excludes --ready and --reason")
 	case o.ChunkSize < 0:
 		return errors.New("--chunk-size: must be 0 or more")
 	}

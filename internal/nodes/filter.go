@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -16,47 +15,35 @@ type Filter struct {
 	Ready string
 	// Reasons are those that a node may have; none for any.
 	Reasons []string
-	// Only are the names of the nodes that it picks among; nil for all.
-	Only     map[string]bool
+	// Only are the Nodes that it picks among, by name; nil for all.
+	Only     map[string]label.Set
 	selector labels.Selector
 }
 
-// Select adds a label selector, which names published labels, with or without their prefix.
-// With others it may name other labels of Nodes too; then nothing is added, and ofNodes is the
-// selector with all prefixes: the caller asks the API server which Nodes it selects, and sets
-// Only to them.
-func (f *Filter) Select(text string, others bool) (ofNodes string, err error) {
+// Select adds a label selector. Labels of ours, with or without their prefix, are those that agents
+// have published. All others are those of Nodes: ofNodes is the selector for them, "" for none, and
+// the caller sets Only to the Nodes that it selects.
+func (f *Filter) Select(text string) (ofNodes string, err error) {
 	parsed, err := labels.Parse(text)
 	if err != nil {
 		return "", err
 	}
 	requirements, _ := parsed.Requirements()
-	name := func(r labels.Requirement) string { return strings.TrimPrefix(r.Key(), label.DefaultPrefix) }
-	foreign := slices.IndexFunc(requirements, func(r labels.Requirement) bool { return !label.Ours(name(r)) })
-	prefix := ""
-	if foreign >= 0 {
-		if !others {
-			return "", fmt.Errorf("the agent publishes no label %s", requirements[foreign].Key())
-		}
-		prefix = label.DefaultPrefix
-	}
-	selector := labels.NewSelector()
+	published, others := labels.NewSelector(), labels.NewSelector()
 	for _, r := range requirements {
-		key := r.Key()
-		if label.Ours(name(r)) {
-			key = prefix + name(r)
+		name := strings.TrimPrefix(r.Key(), label.DefaultPrefix)
+		if !label.Ours(name) {
+			others = others.Add(r)
+			continue
 		}
-		one, err := labels.NewRequirement(key, r.Operator(), r.ValuesUnsorted())
+		one, err := labels.NewRequirement(name, r.Operator(), r.ValuesUnsorted())
 		if err != nil {
 			return "", err
 		}
-		selector = selector.Add(*one)
+		published = published.Add(*one)
 	}
-	if foreign >= 0 {
-		return selector.String(), nil
-	}
-	f.selector = selector
-	return "", nil
+	f.selector = published
+	return others.String(), nil
 }
 
 // Pick returns the nodes that match the filter.
@@ -68,7 +55,7 @@ func (f *Filter) Pick(all []Node) []Node {
 func (f *Filter) Matches(n *Node) bool {
 	return (f.Ready == "" || f.Ready == n.state(label.Ready)) &&
 		(len(f.Reasons) == 0 || slices.Contains(f.Reasons, n.Labels[label.Reason])) &&
-		(f.Only == nil || f.Only[n.Name]) &&
+		(f.Only == nil || f.Only[n.Name] != nil) &&
 		(f.selector == nil || f.selector.Matches(labels.Set(n.Labels)))
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"gdr-features/internal/journal"
 	"gdr-features/internal/label"
 )
 
@@ -20,10 +21,46 @@ type Node struct {
 	Labels label.Set
 	// Written is when the agent last changed the object; zero for unknown.
 	Written time.Time
+	// Changes are those of its journal, the oldest first. JournalError is why it cannot be read.
+	Changes      []journal.Change
+	JournalError error
+	// Findings are what is not as it should be, what failed first.
+	Findings []Finding
 	// GPUs and NICs are the products found, eligible or not.
 	GPUs, NICs []Product
 	// Hardware is nil unless it was asked for.
 	Hardware *Hardware
+}
+
+// Finding is what a check says of a node. An older agent publishes only codes.
+type Finding struct {
+	Check  string `json:"check"`
+	Status string `json:"status"`
+	Code   string `json:"code"`
+}
+
+// Statuses of findings that are not as they should be.
+const (
+	Fail = "FAIL"
+	Warn = "WARN"
+)
+
+// Codes are those of what is not as it should be, without the reason why the node is not ready.
+func (n *Node) Codes() (codes []string) {
+	for _, f := range n.Findings {
+		if f.Code != n.Labels[label.Reason] && !slices.Contains(codes, f.Code) {
+			codes = append(codes, f.Code)
+		}
+	}
+	return codes
+}
+
+// changed is when something last changed on the node, as far as that is known; zero for unknown.
+func (n *Node) changed() time.Time {
+	if len(n.Changes) > 0 {
+		return n.Changes[len(n.Changes)-1].Time
+	}
+	return n.Written
 }
 
 // Hardware are the GPUs and NICs that the agent of a node has published, eligible or not.
@@ -34,12 +71,11 @@ type Hardware struct {
 	Software *Software
 }
 
-// Software are versions and findings of a node. Text that is not known is "".
+// Software are versions of a node. Text that is not known is "".
 type Software struct {
 	Kernel     string `json:"kernel"`        // its release
 	Driver     string `json:"driverVersion"` // that of the GPU driver
 	DriverOpen string `json:"driverOpen"`    // "true" for open kernel modules of that, "false" for others
-	Findings   string `json:"findings"`      // codes of what is not as it should be, "A,B"; "" for none
 }
 
 // Function is a PCI function as an agent publishes it. Text that is not known is "".
@@ -113,6 +149,9 @@ type Summary struct {
 	Unlabelled int `json:"unlabelled"`
 	// Reasons are those of nodes that are not ready, the most frequent first.
 	Reasons []Reason `json:"reasons"`
+	// Warned is the number of ready nodes that have findings, and Warnings are the codes of these.
+	Warned   int      `json:"warned"`
+	Warnings []Reason `json:"warnings"`
 }
 
 // Reason is a reason with the number of nodes that have it.
@@ -123,20 +162,35 @@ type Reason struct {
 
 // Summarize counts nodes and reasons.
 func Summarize(all []Node) Summary {
-	s := Summary{Nodes: len(all), Reasons: []Reason{}}
+	s := Summary{Nodes: len(all)}
 	byState := map[string]*int{"true": &s.Ready, "false": &s.NotReady, Unknown: &s.Unknown, "": &s.Unlabelled}
-	reasons := map[string]int{}
+	reasons, warnings := map[string]int{}, map[string]int{}
 	for i := range all {
 		*byState[all[i].state(label.Ready)]++
 		if reason := all[i].Labels[label.Reason]; reason != "" {
 			reasons[reason]++
 		}
+		codes := all[i].Codes()
+		if len(codes) == 0 || all[i].state(label.Ready) != "true" {
+			continue
+		}
+		s.Warned++
+		for _, code := range codes {
+			warnings[code]++
+		}
 	}
-	for reason, n := range reasons {
-		s.Reasons = append(s.Reasons, Reason{reason, n})
+	s.Reasons, s.Warnings = frequent(reasons), frequent(warnings)
+	return s
+}
+
+// frequent are counted codes, the most frequent first.
+func frequent(counts map[string]int) []Reason {
+	all := []Reason{}
+	for code, n := range counts {
+		all = append(all, Reason{code, n})
 	}
-	slices.SortFunc(s.Reasons, func(a, b Reason) int {
+	slices.SortFunc(all, func(a, b Reason) int {
 		return cmp.Or(b.Nodes-a.Nodes, strings.Compare(a.Reason, b.Reason))
 	})
-	return s
+	return all
 }

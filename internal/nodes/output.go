@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -25,6 +27,10 @@ type Style struct {
 	// Namespaces and Wide add columns.
 	Namespaces, Wide bool
 	Headers          bool
+	// Columns of the terminal, 0 for none.
+	Columns int
+	// name is how many characters of a node's name are shown.
+	name int
 }
 
 // Column is a heading and what its cells show of a T; "" is shown as a dash.
@@ -47,15 +53,15 @@ const (
 func columns(s Style) []Column[Node] {
 	return []Column[Node]{
 		{"NAMESPACE", func(n *Node) string { return n.Namespace }, WithNamespaces},
-		{"NODE", func(n *Node) string { return n.Name }, 0},
-		{"CAPABLE", func(n *Node) string { return n.state(label.Capable) }, 0},
+		{"NODE", func(n *Node) string { return shorten(n.Name, s.name) }, 0},
+		{"CAPABLE", func(n *Node) string { return n.state(label.Capable) }, Wide},
 		{"READY", func(n *Node) string { return n.state(label.Ready) }, 0},
 		{"LEVEL", of(label.Level), 0},
-		{"GPUS", of(label.GPUs), 0},
-		{"NICS", of(label.NICs), 0},
-		{"MECHANISM", (*Node).mechanism, 0},
-		{"MOFED", of(label.MOFED), 0},
-		{"REASON", of(label.Reason), 0},
+		{"GPUS", of(label.GPUs), Wide},
+		{"NICS", of(label.NICs), Wide},
+		{"MECHANISM", (*Node).mechanism, Wide},
+		{"MOFED", of(label.MOFED), Wide},
+		{"REASON/WARN", (*Node).why, 0},
 		{"AGE", func(n *Node) string { return age(n, s.Now) }, 0},
 		{"BEST", of(label.BestLevel), Wide},
 		{"RATE", of(label.Rate), Wide},
@@ -75,12 +81,38 @@ func of(name string) func(*Node) string {
 	return func(n *Node) string { return n.Labels[name] }
 }
 
-// age is the time since the agent last wrote, in kubectl's format.
+// why is the reason of a node that is not ready, or else its first finding, and how many findings
+// it has beside that: "LinkDegraded +1".
+func (n *Node) why() string {
+	codes := n.Codes()
+	if reason := n.Labels[label.Reason]; reason != "" {
+		codes = slices.Insert(codes, 0, reason)
+	}
+	switch len(codes) {
+	case 0:
+		return ""
+	case 1:
+		return codes[0]
+	}
+	return fmt.Sprintf("%s +%d", codes[0], len(codes)-1)
+}
+
+// age is the time since something last changed, in kubectl's format.
 func age(n *Node, now time.Time) string {
-	if n.Written.IsZero() {
+	if n.changed().IsZero() {
 		return ""
 	}
-	return duration.HumanDuration(now.Sub(n.Written))
+	return duration.HumanDuration(now.Sub(n.changed()))
+}
+
+// shorten leaves out the midst of a node's name where it has more than so many characters: names
+// of one cluster differ at the beginning or at the end.
+func shorten(name string, most int) string {
+	runes := []rune(name)
+	if len(runes) <= most {
+		return name
+	}
+	return string(runes[:most/2]) + "…" + string(runes[len(runes)-(most-1)/2:])
 }
 
 func products(all []Product) string {
@@ -105,8 +137,26 @@ func fit(text string) string {
 	return sanitize.Terminal(text)
 }
 
-// Table writes one line a node.
-func Table(w io.Writer, all []Node, s Style) error { return Rows(w, columns(s), all, s) }
+// Table writes one line a node. On a terminal it shortens names of nodes with which lines would be
+// too long.
+func Table(w io.Writer, all []Node, s Style) error {
+	s.name = math.MaxInt
+	if s.Columns > 0 && !s.Wide {
+		const shortest = 16
+		var rest bytes.Buffer // of the lines
+		nameless := s
+		nameless.name, nameless.Headers = 1, true
+		if err := Rows(&rest, columns(nameless), all, nameless); err != nil {
+			return err
+		}
+		longest := 0
+		for line := range strings.Lines(rest.String()) {
+			longest = max(longest, utf8.RuneCountInString(line)-1)
+		}
+		s.name = max(shortest, s.Columns-longest+len("NODE"))
+	}
+	return Rows(w, columns(s), all, s)
+}
 
 // Few names the first of many.
 func Few(all []string) string {
@@ -148,6 +198,9 @@ func Rows[T any](w io.Writer, columns []Column[T], all []T, s Style) error {
 func (s *Summary) Text(w io.Writer) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s, %d ready", show.Count(s.Nodes, "node"), s.Ready)
+	if s.Warned > 0 {
+		fmt.Fprintf(&out, " (%d with warnings)", s.Warned)
+	}
 	for _, more := range []struct {
 		n    int
 		what string
@@ -159,6 +212,9 @@ func (s *Summary) Text(w io.Writer) error {
 	out.WriteByte('\n')
 	for _, r := range s.Reasons {
 		fmt.Fprintf(&out, "%6d %s\n", r.Nodes, r.Reason)
+	}
+	for _, r := range s.Warnings {
+		fmt.Fprintf(&out, "%6d %s (ready)\n", r.Nodes, sanitize.Terminal(r.Reason))
 	}
 	_, err := w.Write(out.Bytes())
 	return err
@@ -192,25 +248,30 @@ type nodeJSON struct {
 	ACS         string    `json:"acs"`
 	GPUProducts []Product `json:"gpuProducts"`
 	NICProducts []Product `json:"nicProducts"`
-	// Written is when the agent last changed what it publishes.
+	// Findings are what is not as it should be, what failed first. Older agents give only codes.
+	Findings []Finding `json:"findings"`
+	// Changed is when a label or a finding last changed, and Written when the agent last
+	// changed what it publishes.
+	Changed *time.Time `json:"changed"`
 	Written *time.Time `json:"written"`
 }
 
-// JSON writes the nodes and their summary.
-func JSON(w io.Writer, all []Node) error {
+// JSON writes the nodes, their summary and the chain.
+func JSON(w io.Writer, all []Node, chain *Chain) error {
 	out := struct {
 		Nodes   []nodeJSON `json:"nodes"`
 		Summary Summary    `json:"summary"`
-	}{[]nodeJSON{}, Summarize(all)}
+		Chain   *Chain     `json:"chain"`
+	}{[]nodeJSON{}, Summarize(all), chain}
 	for i := range all {
 		out.Nodes = append(out.Nodes, all[i].json())
 	}
 	return show.JSON(w, out)
 }
 
-// SummaryJSON writes only the summary, under the same key as JSON.
-func SummaryJSON(w io.Writer, s Summary) error {
-	return show.JSON(w, map[string]Summary{"summary": s})
+// SummaryJSON leaves the nodes out.
+func SummaryJSON(w io.Writer, s Summary, chain *Chain) error {
+	return show.JSON(w, map[string]any{"summary": s, "chain": chain})
 }
 
 func (n *Node) json() nodeJSON {
@@ -224,16 +285,25 @@ func (n *Node) json() nodeJSON {
 		DataDirect: n.Labels[label.DataDirect] == "true", Topology: n.Labels[label.Topology],
 		Rate: number(n.Labels[label.Rate]), Link: n.Labels[label.Link], IOMMU: n.Labels[label.IOMMU], ACS: n.Labels[label.ACS],
 		GPUProducts: append([]Product{}, n.GPUs...), NICProducts: append([]Product{}, n.NICs...),
+		Findings: append([]Finding{}, n.Findings...), Written: utc(n.Written),
+	}
+	if len(n.Changes) > 0 {
+		out.Changed = utc(n.changed())
 	}
 	if s := n.state(label.NCCLDefault); s == "true" || s == "false" {
 		known := s == "true"
 		out.NCCLDefault = &known
 	}
-	if !n.Written.IsZero() {
-		written := n.Written.UTC()
-		out.Written = &written
-	}
 	return out
+}
+
+// utc returns nil for a time that is not known.
+func utc(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
 }
 
 // number returns nil for a text that is not a number.

@@ -72,7 +72,7 @@ func seven() []nodes.Node {
 	h[21].Hardware.Software.Kernel = "6.8.0-49-generic" // 4: kernel
 	l[3].Hardware.NICs[1].GIDIndex = "5"                // 5: GID index
 	l[4].Labels[label.Ready], l[4].Labels[label.Reason] = "false", "PeermemNotLoaded"
-	l[4].Hardware.Software.Findings = "ClosedDriver,PeermemNotLoaded"      // 6: not ready
+	l[4].Findings = []nodes.Finding{{Check: "peermem", Status: nodes.Fail, Code: "PeermemNotLoaded"}, {Check: "dmabuf", Status: nodes.Fail, Code: "ClosedDriver"}} // 6: not ready
 	a[9].Hardware.NICs[0].State, a[9].Hardware.NICs[0].Rate = "DOWN", "10" // 7: a port is down
 	return slices.Concat(h, l, a)
 }
@@ -80,19 +80,19 @@ func seven() []nodes.Node {
 const sevenText = `8x H100 SXM5 80GB, 8x ConnectX-7: 120 nodes, 4 differ
 FACT             JOB   HERE                   MOST                             NODES
 device names     yes   mlx5_9 on rail 3       mlx5_3 (119 of 120)              hgx-007
-active MTU       yes   1024 on rails 0-7      4096 (119 of 120)                hgx-014
+active MTU       yes   1024 on mlx5_0 to mlx5_7   4096 (119 of 120)                hgx-014
 number of NICs   yes   7, without mlx5_5      8 (119 of 120)                   hgx-020
 kernel           -     6.8.0-49-generic       6.8.0-45-generic (119 of 120)    hgx-021
 
 4x L40S, 2x ConnectX-7: 50 nodes, 2 differ
 FACT        JOB   HERE                             MOST               NODES
-GID index   yes   5 on rail 1                      3 (49 of 50)       l40s-003
+GID index   yes   5 on mlx5_1                    3 (49 of 50)       l40s-003
 ready       -     false PeermemNotLoaded           true (49 of 50)    l40s-004
 findings    -     ClosedDriver PeermemNotLoaded    none (49 of 50)    l40s-004
 
 8x A100 SXM4 40GB, 8x ConnectX-7: 30 nodes, 1 differ
 FACT         JOB   HERE              MOST                NODES
-port state   yes   DOWN on rail 0    ACTIVE (29 of 30)   a100-009
+port state   yes   DOWN on mlx5_0   ACTIVE (29 of 30)   a100-009
 not known: active MTU of 30 nodes
 
 200 nodes of 3 kinds: 193 alike, 7 differ
@@ -306,7 +306,7 @@ func TestFold(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = `device names   yes   rail 0: mlx5_1, rail 1: mlx5_2 and 6 more   mlx5_0 (8 of 9), mlx5_1 (8 of 9)   hgx-004
-rate   -   200 on rails 0-2 5   400 (7 of 9)   hgx-005, hgx-006
+rate   -   200 on mlx5_0 to mlx5_2, mlx5_5   400 (7 of 9)   hgx-005, hgx-006
 kernel   -   6.8.0-45-generic   6.1 (6 of 9)   hgx-006, hgx-007, hgx-008
 `
 	if diff := cmp.Diff(want, squeezed(out.String())); diff != "" {

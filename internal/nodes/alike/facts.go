@@ -1,7 +1,9 @@
 package alike
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gdr-features/internal/label"
@@ -60,12 +62,14 @@ func ready(m *machine) string {
 	return strings.TrimSpace(m.node.Labels[label.Ready] + " " + m.node.Labels[label.Reason])
 }
 
-// findings are the codes of a node, "none" for none.
+// findings are the codes of a node, sorted, "none" for none.
 func findings(m *machine) string {
-	if codes := m.node.Hardware.Software.Findings; codes != "" {
-		return strings.ReplaceAll(codes, ",", " ")
+	var codes []string
+	for _, f := range m.node.Findings {
+		codes = append(codes, f.Code)
 	}
-	return "none"
+	slices.Sort(codes)
+	return cmp.Or(strings.Join(slices.Compact(codes), " "), "none")
 }
 
 // driver is "570.86.15 open".

@@ -189,13 +189,13 @@ func fold(all []Difference) row {
 	}
 	differs := func(d Difference) bool { return d.Here != all[0].Here || d.Most != all[0].Most }
 	if !slices.ContainsFunc(all, differs) {
-		r.here += " on " + rails(all)
+		r.here += " on " + devices(all)
 		return r
 	}
 	const most = 2
 	var here, there []string
 	for i := range all[:min(most, len(all))] {
-		here = append(here, fmt.Sprintf("rail %d: %s", all[i].Rail, all[i].Here))
+		here = append(here, devices(all[i:i+1])+": "+all[i].Here)
 		there = append(there, all[i].most())
 	}
 	r.here, r.most = strings.Join(here, ", "), strings.Join(there, ", ")
@@ -203,6 +203,36 @@ func fold(all []Difference) row {
 		r.here += fmt.Sprintf(" and %d more", more)
 	}
 	return r
+}
+
+// devices are the NICs by their names on this node, "mlx5_0 to mlx5_3, mlx5_6", or by their rails
+// where it is names that differ, or one has none.
+func devices(all []Difference) string {
+	if all[0].Key == "names" || slices.ContainsFunc(all, func(d Difference) bool { return d.RDMA == "" }) {
+		return rails(all)
+	}
+	var parts []string
+	for i := 0; i < len(all); {
+		first := i
+		for i++; i < len(all) && all[i].RDMA == next(all[i-1].RDMA); i++ {
+		}
+		part := all[first].RDMA
+		if i-first > 1 {
+			part += " to " + all[i-1].RDMA
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// next is mlx5_4 after mlx5_3, "" after a name without number.
+func next(name string) string {
+	stem := strings.TrimRight(name, "0123456789")
+	n, err := strconv.Atoi(name[len(stem):])
+	if err != nil {
+		return ""
+	}
+	return stem + strconv.Itoa(n+1)
 }
 
 // rails is "rail 3" or "rails 0-3 6".

@@ -3,11 +3,10 @@ package apiserver
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,8 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 )
-
-const pageLimit = time.Minute
 
 // Query is what to list.
 type Query struct {
@@ -43,11 +40,6 @@ type resource struct {
 	accept string
 	// right and source tell in errors how to get the right to list it, and the resource itself.
 	right, source string
-}
-
-type page[T any] struct {
-	metav1.ListMeta `json:"metadata"`
-	Items           []T `json:"items"`
 }
 
 // readAll reads all objects of a namespace, "" for all, and keeps what take makes of those
@@ -79,28 +71,35 @@ func open(config *rest.Config, version schema.GroupVersion) (rest.Interface, err
 	c.NegotiatedSerializer = serializer.NewCodecFactory(types).WithoutConversion()
 	c.QPS = -1 // one request at a time, as fast as they are answered
 	c.WarningHandler = rest.NoWarnings{}
+	c.Wrap(func(next http.RoundTripper) http.RoundTripper { return errorBounded{next} })
 	return rest.RESTClientFor(c)
 }
 
 // readPages reads page by page. client-go's pager would follow continue tokens that form
 // a loop for ever, and reads everything at once when a token expires.
 func readPages[T, U any](ctx context.Context, client rest.Interface, r resource, namespace string, options metav1.ListOptions, progress func(int), take func(*T) (U, bool)) ([]U, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, listLimit, fmt.Errorf("the list of %ss takes longer than %v", r.kind, listLimit))
+	defer cancel()
 	var all []U
 	asked := map[string]bool{}
-	for read := 0; ; {
-		p, err := readPage[T](ctx, client, r, namespace, options)
+	read, left := 0, &meter{left: maxList}
+	each := func(item *T) error {
+		if read++; read > maxObjects {
+			return fmt.Errorf("there are more than %d %ss", maxObjects, r.kind)
+		}
+		if kept, ok := take(item); ok {
+			all = append(all, kept)
+		}
+		return nil
+	}
+	for range maxPages {
+		next, err := readPage(ctx, client, r, namespace, options, left, each)
 		if err != nil {
 			return nil, err
 		}
-		for i := range p.Items {
-			if item, ok := take(&p.Items[i]); ok {
-				all = append(all, item)
-			}
-		}
-		if read += len(p.Items); progress != nil {
+		if progress != nil {
 			progress(read)
 		}
-		next := p.Continue
 		switch {
 		case next == "":
 			return all, nil
@@ -109,28 +108,28 @@ func readPages[T, U any](ctx context.Context, client rest.Interface, r resource,
 		}
 		asked[next], options.Continue = true, next
 	}
+	return nil, fmt.Errorf("the list of %ss has more than %d parts; give a larger --chunk-size", r.kind, maxPages)
 }
 
-func readPage[T any](ctx context.Context, client rest.Interface, r resource, namespace string, options metav1.ListOptions) (*page[T], error) {
-	ctx, cancel := context.WithTimeout(ctx, pageLimit)
-	defer cancel()
+// readPage calls each with the objects of a page, and returns the token for the next one.
+func readPage[T any](ctx context.Context, client rest.Interface, r resource, namespace string, options metav1.ListOptions, left *meter, each func(*T) error) (next string, err error) {
 	request := client.Get().Namespace(namespace).Resource(r.name).VersionedParams(&options, metav1.ParameterCodec)
 	if r.accept != "" {
 		request.SetHeader("Accept", r.accept)
 	}
-	answer := request.Do(ctx)
-	if err := answer.Error(); err != nil {
-		return nil, err
+	body, err := request.Stream(ctx)
+	if err == nil {
+		defer body.Close()
+		left.from = body
+		if next, err = decode(left, each); err == nil {
+			return next, nil
+		}
+		err = fmt.Errorf("the answer of the API server is not a list of %ss: %w", r.kind, err)
 	}
-	text, err := answer.Raw()
-	if err != nil {
-		return nil, err
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
 	}
-	var p page[T]
-	if err := json.Unmarshal(text, &p); err != nil {
-		return nil, fmt.Errorf("the answer of the API server is not a list of %ss: %w", r.kind, err)
-	}
-	return &p, nil
+	return "", err
 }
 
 // explain adds what to do about an error of the API server, or of the connection to it.

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"gdr-features/deploy/examples"
+	"gdr-features/internal/label"
+	"gdr-features/internal/nodes/apiserver"
+	"gdr-features/internal/nodes/example"
+)
+
+func (p *program) example(cmd *cobra.Command, names []string) error {
+	if len(names) == 0 {
+		_, err := fmt.Fprintln(p.page, strings.Join(examples.Names(), "\n"))
+		return err
+	}
+	file, ok := examples.Job(names[0])
+	if !ok {
+		return fmt.Errorf("no example %q: there are %s", names[0], strings.Join(examples.Names(), ", "))
+	}
+	selector, err := ofNodes(p.flags.Selector)
+	if err != nil {
+		return fmt.Errorf("--selector %s: %w", p.flags.Selector, err)
+	}
+	access, err := p.access()
+	if err != nil {
+		return err
+	}
+	namespace := p.flags.JobNamespace
+	if namespace == "" {
+		config, _ := p.kubeconfig()
+		if namespace, _, err = config.Namespace(); err != nil {
+			return fmt.Errorf("kubeconfig: %w", err)
+		}
+	}
+	cluster, err := apiserver.Example(cmd.Context(), access, p.query(nil), selector, namespace)
+	if err != nil {
+		return err
+	}
+	text, err := example.Fill(file, &cluster)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprint(p.out, text)
+	return err
+}
+
+// ofNodes is a selector for Nodes: labels of ours get their prefix.
+func ofNodes(text string) (string, error) {
+	parsed, err := labels.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	requirements, _ := parsed.Requirements()
+	selector := labels.NewSelector()
+	for _, r := range requirements {
+		key := r.Key()
+		if label.Ours(key) {
+			key = label.DefaultPrefix + key
+		}
+		one, err := labels.NewRequirement(key, r.Operator(), r.ValuesUnsorted())
+		if err != nil {
+			return "", err
+		}
+		selector = selector.Add(*one)
+	}
+	return selector.String(), nil
+}

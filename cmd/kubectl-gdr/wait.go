@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gdr-features/internal/cli"
+	"gdr-features/internal/nodes"
+	"gdr-features/tristate"
+)
+
+// Between two looks, while it waits.
+const (
+	longestPause  = 5 * time.Second
+	shortestPause = 100 * time.Millisecond
+)
+
+// wait looks until all selected nodes are ready, or the time is over, and prints the last look.
+// Once one look has succeeded, it goes on when another fails.
+func (p *program) wait(ctx context.Context, names []string, filter *nodes.Filter, look func(context.Context) (reading, error)) error {
+	limited, cancel := context.WithTimeout(ctx, p.flags.Wait)
+	defer cancel()
+	pause := min(longestPause, max(shortestPause, p.flags.Wait/20))
+	var last *reading
+	told := ""
+	for {
+		r, err := look(limited)
+		waiting := ""
+		switch {
+		case err == nil:
+			last, waiting = &r, filter.Waiting(r.all, names, &r.cluster)
+		case last == nil:
+			return err
+		case limited.Err() == nil:
+			waiting = err.Error()
+		}
+		if err == nil && waiting == "" {
+			return p.print(names, last)
+		}
+		if waiting != "" && waiting != told {
+			told = waiting
+			fmt.Fprintln(p.err, waiting)
+		}
+		select {
+		case <-limited.Done():
+			fmt.Fprintf(p.err, "not all nodes were ready within %v\n", p.flags.Wait)
+			if err := p.print(nil, last); err != nil {
+				return err
+			}
+			return cli.StatusOf(tristate.False)
+		case <-time.After(pause):
+		}
+	}
+}

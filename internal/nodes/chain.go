@@ -1,0 +1,212 @@
+package nodes
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"gdr-features/internal/label"
+	"gdr-features/internal/sanitize"
+	"gdr-features/internal/show"
+)
+
+// Cluster is what an API server has beside the NodeFeatures. What could not be read is nil.
+type Cluster struct {
+	Agents *Agents
+	// Pods are those of agents, by node: whether one is ready.
+	Pods map[string]bool
+	// Labels are those of ours that each Node has.
+	Labels map[string]label.Set
+	// NotRead is what could not be read.
+	NotRead []NotRead
+}
+
+// Agents counts the Pods of the DaemonSets of agents.
+type Agents struct {
+	Ready  int `json:"ready"`
+	Wanted int `json:"wanted"`
+}
+
+// NotRead is a kind of objects that could not be read.
+type NotRead struct {
+	Kind string `json:"kind"` // "Node"
+	Why  string `json:"why"`
+}
+
+// Chain says what is wrong between agents and the labels of Nodes. Lists are null where what they
+// follow from could not be read.
+type Chain struct {
+	Agents       *Agents   `json:"agents"`
+	Differing    []Differs `json:"differing"`
+	WithoutAgent []string  `json:"withoutAgent"`
+	// Cause is the likely cause of what differs, "" for nothing.
+	Cause   string    `json:"cause"`
+	NotRead []NotRead `json:"notRead"`
+}
+
+// Differs is a Node with other labels than its agent published.
+type Differs struct {
+	Node string `json:"node"`
+	// Seconds since the agent published: it cannot differ for longer. Null for unknown.
+	Seconds *int        `json:"seconds"`
+	Labels  []Different `json:"labels"`
+}
+
+// Different is a label, with the values that it has in the two places, "" for none.
+type Different struct {
+	Label     string `json:"label"`
+	OnNode    string `json:"onNode"`
+	Published string `json:"published"`
+}
+
+// Chain compares what the agents of nodes have published with what the cluster has.
+func (c *Cluster) Chain(all []Node, now time.Time) Chain {
+	chain := Chain{Agents: c.Agents, NotRead: append([]NotRead{}, c.NotRead...)}
+	if c.Labels != nil {
+		chain.Differing = []Differs{}
+	}
+	if c.Pods != nil || c.Labels != nil {
+		chain.WithoutAgent = []string{}
+	}
+	arrived := false // a label of ours, on a Node that differs
+	for i := range all {
+		n := &all[i]
+		onNode, exists := c.Labels[n.Name]
+		_, runs := c.Pods[n.Name]
+		if c.Pods != nil && !runs || c.Labels != nil && !exists {
+			chain.WithoutAgent = append(chain.WithoutAgent, n.Name)
+		}
+		if differs := different(onNode, n.Labels); exists && len(differs) > 0 {
+			arrived = arrived || len(onNode) > 0
+			chain.Differing = append(chain.Differing, Differs{n.Name, seconds(n.Written, now), differs})
+		}
+	}
+	if len(chain.Differing) > 0 {
+		chain.Cause = cause(chain.Differing, arrived)
+	}
+	return chain
+}
+
+// OnNode reports whether the Node of a node has a label as its agent has published it, or may have:
+// the Nodes could not be read.
+func (c *Cluster) OnNode(n *Node, name string) bool {
+	return c.Labels == nil || c.Labels[n.Name][name] == n.Labels[name]
+}
+
+func different(onNode, published label.Set) (all []Different) {
+	names := slices.Concat(onNode.Names(), published.Names())
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		if a, b := onNode[name], published[name]; a != b {
+			all = append(all, Different{name, a, b})
+		}
+	}
+	return all
+}
+
+func seconds(since, now time.Time) *int {
+	if since.IsZero() {
+		return nil
+	}
+	n := max(0, int(now.Sub(since)/time.Second))
+	return &n
+}
+
+// Likely causes. Node Feature Discovery 0.19 with allowOverwrite false adds labels and removes them,
+// and changes none (pkg/nfd-master/nfd-master.go, createPatches).
+const (
+	fresh      = "Node Feature Discovery needs a few seconds"
+	noneCame   = "nfd-master does not run, or its configuration keeps the labels back"
+	onlyValues = "nfd-master does not run, or has restrictions.allowOverwrite false"
+	someCame   = "nfd-master does not run, or its updates of the Nodes fail"
+)
+
+// settled is when Node Feature Discovery should have done what an agent has published.
+const settled = 15 // seconds
+
+func cause(all []Differs, arrived bool) string {
+	changed, recent := true, true
+	for _, d := range all {
+		recent = recent && d.Seconds != nil && *d.Seconds < settled
+		for _, l := range d.Labels {
+			changed = changed && l.OnNode != "" && l.Published != ""
+		}
+	}
+	switch {
+	case recent:
+		return fresh
+	case !arrived:
+		return noneCame
+	case changed:
+		return onlyValues
+	}
+	return someCame
+}
+
+// page tells what to do about a chain that is broken.
+const page = "docs/oncall.md#do-the-labels-reach-the-nodes"
+
+// Text writes a line, and one for each thing that is wrong.
+func (c *Chain) Text(w io.Writer) error {
+	var out bytes.Buffer
+	var parts []string
+	if a := c.Agents; a != nil {
+		parts = append(parts, fmt.Sprintf("%d of %s ready", a.Ready, show.Count(a.Wanted, "agent")))
+	}
+	if c.Differing != nil {
+		parts = append(parts, c.differing())
+	}
+	if n := len(c.WithoutAgent); n > 0 {
+		parts = append(parts, show.Count(n, "NodeFeature")+" without agent")
+	}
+	fmt.Fprintf(&out, "chain: %s\n", cmp.Or(strings.Join(parts, ", "), "unknown"))
+	if c.Cause != "" {
+		fmt.Fprintf(&out, "  differs: %s\n", c.examples())
+		fmt.Fprintf(&out, "  likely:  %s\n           (%s)\n", c.Cause, page)
+	}
+	if len(c.WithoutAgent) > 0 {
+		fmt.Fprintf(&out, "  without: %s\n", sanitize.Terminal(Few(c.WithoutAgent)))
+	}
+	for _, n := range c.NotRead {
+		fmt.Fprintf(&out, "  not read: %ss: %s\n", n.Kind, sanitize.Terminal(n.Why))
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+// differing is "2 Nodes differ (340 s)", with the longest time.
+func (c *Chain) differing() string {
+	if len(c.Differing) == 0 {
+		return "no Node differs"
+	}
+	most, known := 0, false
+	for _, d := range c.Differing {
+		if d.Seconds != nil {
+			most, known = max(most, *d.Seconds), true
+		}
+	}
+	text := "1 Node differs"
+	if n := len(c.Differing); n > 1 {
+		text = show.Count(n, "Node") + " differ"
+	}
+	if known {
+		text += fmt.Sprintf(" (%d s)", most)
+	}
+	return text
+}
+
+// examples is "hgx-2 (gpudirect.rdma is true, published false), hgx-3, hgx-4 and 5 more".
+func (c *Chain) examples() string {
+	var names []string
+	for _, d := range c.Differing {
+		names = append(names, d.Node)
+	}
+	first := c.Differing[0].Labels
+	shown := first[max(0, slices.IndexFunc(first, func(l Different) bool { return l.Label == label.Ready }))]
+	names[0] += fmt.Sprintf(" (%s is %s, published %s)", shown.Label, cmp.Or(shown.OnNode, "absent"), cmp.Or(shown.Published, "none"))
+	return sanitize.Terminal(Few(names))
+}

@@ -1,0 +1,143 @@
+// Package example fills in the example files of deploy/examples from what a cluster has. It is
+// pure: package apiserver reads the cluster.
+package example
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/label"
+)
+
+// Node is a Node of a cluster.
+type Node struct {
+	Name        string
+	Labels      label.Set         // ours
+	Allocatable map[string]string // amounts of resources, as Kubernetes writes them
+	Taints      []Taint
+}
+
+// Taint is one that keeps Pods without a toleration away.
+type Taint struct{ Key, Value, Effect string }
+
+// Network is a NetworkAttachmentDefinition, and the resource that its devices are taken from.
+type Network struct{ Name, Resource string }
+
+// Cluster is what an example is filled in from.
+type Cluster struct {
+	Nodes    []Node // those that the job may run on
+	Networks []Network
+	Image    string // of the agents, "" if it is not known
+	// Unread says what could not be read, and why.
+	Unread []string
+}
+
+// Resource is an amount of an extended resource.
+type Resource struct {
+	Name   string
+	Amount int
+}
+
+// kind is what the nodes of a job have alike.
+type kind struct {
+	nodes    []string
+	gpus     Resource   // the zero value for none
+	rdma     []Resource // by name
+	other    []string   // extended resources that no row knows
+	level    string     // "" if it is not known
+	rate     int        // Gbit/s, 0 if it is not known: the least of the nodes
+	taints   []Taint
+	networks []string
+}
+
+// gpuResources are whole GPUs as NVIDIA's and AMD's device plugins name them.
+var gpuResources = []string{"nvidia.com/gpu", "amd.com/gpu"}
+
+// rdmaResource is how a device plugin names NICs.
+type rdmaResource struct {
+	prefix string
+	shared bool // all Pods of the node share the NICs, and one unit is enough
+}
+
+// rdmaResources are the default names of device plugins, by prefix. The administrator of a
+// SR-IOV plugin chooses the name: a NetworkAttachmentDefinition tells what it is.
+//   - Mellanox/k8s-rdma-shared-dev-plugin, README.md: rdma/NAME
+//   - Mellanox/network-operator, example/crs: nvidia.com/hostdev, nvidia.com/mlnxnics
+//   - aws/amazon-vpc-cni-k8s and aws-efa-k8s-device-plugin: vpc.amazonaws.com/efa
+//   - GoogleCloudPlatform/container-engine-accelerators, gpudirect-rdma:
+//     networking.gke.io.networks/NAME
+var rdmaResources = []rdmaResource{
+	{"rdma/", true}, {"nvidia.com/hostdev", false}, {"nvidia.com/mlnxnics", false},
+	{"vpc.amazonaws.com/efa", false}, {"networking.gke.io.networks/rdma", false},
+}
+
+// kindOf sorts out what a node has.
+func (c *Cluster) kindOf(n *Node) kind {
+	k := kind{nodes: []string{n.Name}, level: n.Labels[label.Level]}
+	k.rate, _ = strconv.Atoi(n.Labels[label.Rate])
+	for _, name := range slices.Sorted(maps.Keys(n.Allocatable)) {
+		amount, err := strconv.Atoi(n.Allocatable[name])
+		domain, _, extended := strings.Cut(name, "/")
+		if err != nil || amount < 1 || !extended || strings.HasSuffix(domain, "kubernetes.io") {
+			continue
+		}
+		of := func(n Network) bool { return n.Resource == name }
+		row := slices.IndexFunc(rdmaResources, func(r rdmaResource) bool { return strings.HasPrefix(name, r.prefix) })
+		switch {
+		case slices.Contains(gpuResources, name):
+			if k.gpus.Name == "" {
+				k.gpus = Resource{name, amount}
+			}
+		case row >= 0 && rdmaResources[row].shared:
+			k.rdma = append(k.rdma, Resource{name, 1})
+		case row >= 0, slices.ContainsFunc(c.Networks, of):
+			k.rdma = append(k.rdma, Resource{name, amount})
+		default:
+			k.other = append(k.other, name)
+		}
+	}
+	for _, t := range n.Taints {
+		if domain, _, _ := strings.Cut(t.Key, "/"); !strings.HasSuffix(domain, "node.kubernetes.io") && t.Effect != "PreferNoSchedule" {
+			k.taints = append(k.taints, t)
+		}
+	}
+	return k
+}
+
+// largest is the kind that most nodes are of; of equally many the one with the first node.
+func (c *Cluster) largest() kind {
+	kinds := map[string]*kind{}
+	for i := range c.Nodes {
+		k := c.kindOf(&c.Nodes[i])
+		key := fmt.Sprint(k.gpus, k.rdma, k.level)
+		same, ok := kinds[key]
+		if !ok {
+			kinds[key] = &k
+			continue
+		}
+		same.nodes = append(same.nodes, k.nodes...)
+		same.rate = min(same.rate, k.rate)
+		for _, t := range k.taints {
+			if !slices.Contains(same.taints, t) {
+				same.taints = append(same.taints, t)
+			}
+		}
+	}
+	all := slices.SortedFunc(maps.Values(kinds), func(a, b *kind) int {
+		return cmp.Or(len(b.nodes)-len(a.nodes), cmp.Compare(a.nodes[0], b.nodes[0]))
+	})
+	k := *all[0]
+	for _, r := range k.rdma {
+		for _, n := range c.Networks {
+			if n.Resource == r.Name {
+				k.networks = append(k.networks, slices.Repeat([]string{n.Name}, r.Amount)...)
+				break // a second network of the resource would need units of its own
+			}
+		}
+	}
+	return k
+}
