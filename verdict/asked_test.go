@@ -42,6 +42,9 @@ func TestAsked(t *testing.T) {
 		{"Volta", yes, map[string]tristate.State{"mlx5_0": yes, "mlx5_1": yes}, func(n *sample.Node) { n.GPU().Device = 0x1db1 }, no},
 		{"no RDMA device left", yes, map[string]tristate.State{"mlx5_0": yes}, func(n *sample.Node) { n.RDMA.Devices = nil }, no},
 		{"devices may be hidden", yes, map[string]tristate.State{"mlx5_0": no, "mlx5_1": no}, func(n *sample.Node) { n.RDMA.Complete = false }, yes},
+		{"none can, and no driver is known", yes, map[string]tristate.State{"mlx5_0": no, "mlx5_1": no}, func(n *sample.Node) {
+			n.NIC().DriverKnown, n.PCI.Functions[sample.NIC+1].DriverKnown = false, false
+		}, unknown},
 		{"one is of mlx4", yes, map[string]tristate.State{"mlx5_1": no}, func(n *sample.Node) { n.NIC().Driver = "mlx4_core" }, no},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
