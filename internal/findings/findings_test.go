@@ -256,7 +256,8 @@ func TestDataDirectBeside(t *testing.T) {
 	} {
 		n := sample.Ready()
 		n.GPU().Device, n.GPU().IOMMUGroup = 0x2941, 7 // of a GB200
-		direct := sample.Function(0x40, 0x15b3, 0x2100, 0x088000, "")
+		n.Kmod.Advice = &kmod.Advice{}
+		direct := sample.Function(0x40, 0x15b3, 0x2100, 0x080100, "")
 		direct.Bridges, direct.IOMMUGroup = tt.bridges, 8
 		n.PCI.Functions = append(n.PCI.Functions, direct)
 		_, list := judge(n)
