@@ -45,6 +45,12 @@ func TestAsked(t *testing.T) {
 		{"none can, and no driver is known", yes, map[string]tristate.State{"mlx5_0": no, "mlx5_1": no}, func(n *sample.Node) {
 			n.NIC().DriverKnown, n.PCI.Functions[sample.NIC+1].DriverKnown = false, false
 		}, unknown},
+		{"none can, no driver is known, symbols deny", no, map[string]tristate.State{"mlx5_0": no, "mlx5_1": no}, func(n *sample.Node) {
+			n.NIC().DriverKnown, n.PCI.Functions[sample.NIC+1].DriverKnown = false, false
+		}, no},
+		{"none can, and one driver is not known", yes, map[string]tristate.State{"mlx5_0": no, "mlx5_1": no}, func(n *sample.Node) {
+			n.PCI.Functions[sample.NIC+1].DriverKnown = false
+		}, no},
 		{"one is of mlx4", yes, map[string]tristate.State{"mlx5_1": no}, func(n *sample.Node) { n.NIC().Driver = "mlx4_core" }, no},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
