@@ -1,4 +1,5 @@
-package main
+// Package mutate_test changes judgements, and asks whether tests notice.
+package mutate_test
 
 import (
 	"fmt"
@@ -9,13 +10,48 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
-// mutant is one change of one place in the code.
-type mutant struct {
-	name string // "PACKAGE FUNCTION: OLD => NEW"
-	dir  string // of the package
-	id   int    // switches it on, from 1
+// TestSites: each mutant is one place, and code without any is what it was.
+func TestSites(t *testing.T) {
+	const code = `package p
+
+func f(a, b int, c bool) bool {
+	if a < b && c {
+		return a == b
+	}
+	switch {
+	case c:
+		return true
+	}
+	return c || a >= b
+}
+`
+	path := filepath.Join(t.TempDir(), "p.go")
+	if err := os.WriteFile(path, []byte(code), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	text, err := mutate("p", path, func(name string) int { names = append(names, name); return 0 })
+	if err != nil || string(text) != code {
+		t.Errorf("%v\n%s", err, text)
+	}
+	want := []string{
+		"p f: a < b && c => c", "p f: a < b && c => a < b", "p f: a < b => a <= b", "p f: a == b => the opposite",
+		"p f: c => true", "p f: c => false", "p f: c || a >= b => a >= b", "p f: c || a >= b => c", "p f: a >= b => a > b",
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	id := 0
+	text, err = mutate("p", path, func(string) int { id++; return id })
+	const first = "if ((((a < b) || mutantOn(3) && a == b)) || mutantOn(1)) && ((c) || mutantOn(2)) {"
+	if err != nil || !strings.Contains(string(text), first) {
+		t.Errorf("%v\n%s", err, text)
+	}
 }
 
 // edit is text to insert at an offset of a file.
@@ -181,37 +217,3 @@ func (f *file) instead(s *ast.SelectorExpr) {
 		f.add(s, f.text(s), "tristate."+other, "mutantInstead(%d, ", ", tristate."+other+")")
 	}
 }
-
-// switches is a file for each package that has mutants. The program that runs says by variables
-// which mutant is on, and where to note those that were met.
-const switches = `package %s
-
-import (
-	"fmt"
-	"os"
-	"sync/atomic"
-)
-
-var (
-	mutantID   = os.Getenv("MUTANT")
-	mutantFile = os.Getenv("MUTANTS_MET")
-	mutantsMet [10000]atomic.Bool
-)
-
-func mutantOn(id int) bool {
-	if mutantFile != "" && !mutantsMet[id].Swap(true) {
-		if f, err := os.OpenFile(mutantFile, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
-			fmt.Fprintln(f, id)
-			f.Close()
-		}
-	}
-	return mutantID != "" && mutantID == fmt.Sprint(id)
-}
-
-func mutantInstead[T any](id int, is, instead T) T {
-	if mutantOn(id) {
-		return instead
-	}
-	return is
-}
-`
