@@ -49,7 +49,7 @@ check: ## after every step: build, vet, quick tests (2 min)
 
 # Modules of their own, and the build tags of their tests.
 MODULES = hack/release examples/nfd-worker examples/levels test/chart test/monitoring test/browser test/dra test/e2e
-TAGS    = image,release,packages,vm,faults,nccl,frameworks,worker,slurm,fleet,gpuoperator,compatibility,userspace
+TAGS    = image,release,packages,vm,faults,nccl,frameworks,worker,slurm,fleet,gpuoperator,compatibility,userspace,mutate
 
 .PHONY: lint
 lint: ## run the linters and check go.mod, in every module (3 min)

@@ -23,6 +23,7 @@ check() {
 	# In .ci/run full:
 	man) ./hack/man-lint.sh ;; #: manual pages (mandoc)
 	long) GO=$go ./hack/test.sh long ;; #: all tests, all inputs, with the race detector (5 min)
+	mutate) "$go" test "${uncached[@]}" -trimpath -v -tags mutate ./test/mutate ;; #: whether tests notice wrong judgements (10 min)
 	licenses) #: the license of each linked module
 		mkdir -p bin
 		env -u GOOS -u GOARCH "$go" run -C hack/release ./licenses/collect ./cmd/gdr-features ./cmd/gdr-features-agent ./cmd/kubectl-gdr >bin/THIRD-PARTY-LICENSES

@@ -127,6 +127,38 @@ func TestNearestOfOddMachines(t *testing.T) {
 	}
 }
 
+// TestBest: the best level of any pair is known where no function that was not read can be nearer.
+func TestBest(t *testing.T) {
+	for _, tt := range []struct {
+		name             string
+		bridges, of      []pci.Address // of the NIC, of the GPU
+		lost, incomplete bool
+		want, hardware   topology.Level
+	}{
+		{"PIX", []pci.Address{{Bus: 1}}, []pci.Address{{Bus: 1}}, false, false, topology.PIX, topology.PIX},
+		{"PIX, and a function without ids", []pci.Address{{Bus: 1}}, []pci.Address{{Bus: 1}}, false, true, topology.PIX, topology.Unknown},
+		{"PHB", []pci.Address{{Bus: 1}}, []pci.Address{{Bus: 2}}, false, false, topology.PHB, topology.PHB},
+		{"PHB, and a function without ids", []pci.Address{{Bus: 1}}, []pci.Address{{Bus: 2}}, false, true, topology.Unknown, topology.Unknown},
+		{"PHB, and a NIC without place", []pci.Address{{Bus: 1}}, []pci.Address{{Bus: 2}}, true, false, topology.Unknown, topology.Unknown},
+		{"PIX, and a NIC without place", []pci.Address{{Bus: 1}}, []pci.Address{{Bus: 1}}, true, false, topology.PIX, topology.PIX},
+	} {
+		nic := sample.PlacedNIC(0x20, "pci0000:00", 0)
+		gpu := sample.PlacedGPU(0x10, "pci0000:00", 0)
+		nic.Bridges, gpu.Bridges = tt.bridges, tt.of
+		functions := []pci.Function{gpu, nic}
+		if tt.lost {
+			functions = append(functions, sample.PlacedNIC(0x30, "?", 0))
+		}
+		if tt.incomplete {
+			functions = append(functions, pci.Function{Address: pci.Address{Bus: 0x40}, Eligible: pci.IDsUnread})
+		}
+		m := topology.Build(topology.Inputs{PCI: &pci.Inventory{Functions: functions, NUMANodes: 1}, RDMA: &rdma.Inventory{}})
+		if m.Best != tt.want || m.Hardware.Level != tt.hardware {
+			t.Errorf("%s: best %v, level %v; want %v, %v", tt.name, m.Best, m.Hardware.Level, tt.want, tt.hardware)
+		}
+	}
+}
+
 // TestNodesOfGPUMemory: the nodes that a driver adds for a GPU's memory change no level.
 func TestNodesOfGPUMemory(t *testing.T) {
 	for _, tt := range []struct {

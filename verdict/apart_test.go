@@ -88,3 +88,13 @@ func TestApart(t *testing.T) {
 		})
 	}
 }
+
+// TestApartUnread: where no pair is known to reach each other, nothing that a pair lacks is named,
+// and the answer is unknown: the pair whose place was not read may be another than it seems.
+func TestApartUnread(t *testing.T) {
+	n := altra()
+	n.NIC().RootBus, n.Port().State = "", "DOWN"
+	if v := n.Judge().Verdict; v.Capable != unknown || v.Ready != unknown || v.Reason != "Unreadable" || len(v.Lack.Reason) > 0 && v.Lack.Met != yes {
+		t.Errorf("capable %v, ready %v, reason %q, lack %+v", v.Capable, v.Ready, v.Reason, v.Lack)
+	}
+}

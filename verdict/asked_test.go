@@ -42,6 +42,15 @@ func TestAsked(t *testing.T) {
 		{"Volta", yes, map[string]tristate.State{"mlx5_0": yes, "mlx5_1": yes}, func(n *sample.Node) { n.GPU().Device = 0x1db1 }, no},
 		{"no RDMA device left", yes, map[string]tristate.State{"mlx5_0": yes}, func(n *sample.Node) { n.RDMA.Devices = nil }, no},
 		{"devices may be hidden", yes, map[string]tristate.State{"mlx5_0": no, "mlx5_1": no}, func(n *sample.Node) { n.RDMA.Complete = false }, yes},
+		{"none can, and no driver is known", yes, map[string]tristate.State{"mlx5_0": no, "mlx5_1": no}, func(n *sample.Node) {
+			n.NIC().DriverKnown, n.PCI.Functions[sample.NIC+1].DriverKnown = false, false
+		}, unknown},
+		{"none can, no driver is known, symbols deny", no, map[string]tristate.State{"mlx5_0": no, "mlx5_1": no}, func(n *sample.Node) {
+			n.NIC().DriverKnown, n.PCI.Functions[sample.NIC+1].DriverKnown = false, false
+		}, no},
+		{"none can, and one driver is not known", yes, map[string]tristate.State{"mlx5_0": no, "mlx5_1": no}, func(n *sample.Node) {
+			n.PCI.Functions[sample.NIC+1].DriverKnown = false
+		}, no},
 		{"one is of mlx4", yes, map[string]tristate.State{"mlx5_1": no}, func(n *sample.Node) { n.NIC().Driver = "mlx4_core" }, no},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -84,7 +84,10 @@ func TestPeerToPeer(t *testing.T) {
 		{"Intel, below two root ports", intel, true, unknown},
 		{"a CPU that cannot be read", platform.CPU{}, true, unknown},
 		{"AMD before Zen", platform.CPU{Vendor: "AuthenticAMD", Family: 0x15}, true, unknown},
+		{"the last before Zen", platform.CPU{Vendor: "AuthenticAMD", Family: 0x16}, true, unknown},
+		{"the first Zen", platform.CPU{Vendor: "AuthenticAMD", Family: 0x17}, true, yes},
 		{"Zen", zen, true, yes},
+		{"the same number of another vendor", platform.CPU{Vendor: "GenuineIntel", Family: 0x19}, true, unknown},
 	} {
 		n := sample.Ready()
 		n.GPU().Driver = "vfio-pci"

@@ -220,6 +220,7 @@ func TestDMABuf(t *testing.T) {
 		want   tristate.State
 	}{
 		{"all there", func(*sample.Node) {}, tristate.True},
+		{"below two root ports", func(n *sample.Node) { n.NIC().Bridges = nil }, tristate.True},
 		{"closed driver", func(n *sample.Node) { n.Kmod.Drivers = sample.Driver(tristate.True, tristate.False) }, tristate.False},
 		{"driver's kernel module type unreadable", func(n *sample.Node) { n.Kmod.Drivers = sample.Driver(tristate.True, tristate.Unknown) }, tristate.Unknown},
 		{"Volta", func(n *sample.Node) { n.GPU().Device = 0x1db1 }, tristate.False},

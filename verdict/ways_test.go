@@ -10,6 +10,7 @@ import (
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/test/sample"
 	"gdr-features/test/trees"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -79,7 +80,7 @@ func TestEvidence(t *testing.T) {
 		}, unknown, "", []string{"/proc/kallsyms: read /proc/kallsyms: is a directory"}},
 		{"the same, and a stack that lists others", amd, "mlx5", listsOthers, no, "", nil},
 		{"the same without amdgpu", amd, "mlx5", map[string]string{"proc/kallsyms": amdgpuHas(peerAPI, kfdClient)["proc/kallsyms"]}, no, "", nil},
-		{"irdma has no way", nvidia, "irdma", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": trees.Dir}, no, "", nil},
+		{"a family without a way", nvidia, "example", map[string]string{"sys/module/nvidia_peermem/initstate": "live\n", mm + "nv_mem": trees.Dir}, no, "", nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			st := scan(t, tt.files, append(tt.gpus, tt.nic)...)
@@ -279,7 +280,7 @@ func level(mofed kmod.MOFED, symbol tristate.State) verdict.PeerDirect {
 // that do not matter.
 func scan(t *testing.T, files map[string]string, families ...string) kmod.State {
 	t.Helper()
-	table, functions := family.Known(), pci.Inventory{}
+	table, functions := sample.Families(), pci.Inventory{}
 	for _, g := range table.GPUs {
 		if slices.Contains(families, g.Name) {
 			functions.Functions = append(functions.Functions, pci.Function{GPU: g, Eligible: pci.Counts, DriverKnown: true})
@@ -325,7 +326,7 @@ func wantProblems(t *testing.T, problems []error, beginnings ...string) {
 
 // present is the table of some families alone.
 func present(gpus, nics []string) (t family.Table) {
-	known := family.Known()
+	known := sample.Families()
 	for _, g := range known.GPUs {
 		if slices.Contains(gpus, g.Name) {
 			t.GPUs = append(t.GPUs, g)

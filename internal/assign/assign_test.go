@@ -16,6 +16,7 @@ import (
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/test/machine"
+	"gdr-features/test/sample"
 	"gdr-features/test/testsize"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -310,6 +311,30 @@ func TestWithin(t *testing.T) {
 		if got := machine.Assign([]int{0}, nil).Within(tt.limit); got != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
+	}
+}
+
+// TestWithinUnusable: a NIC at the limit whose port cannot be used, or was not read.
+func TestWithinUnusable(t *testing.T) {
+	for state, want := range map[string]map[topology.Level]tristate.State{
+		"ACTIVE": {topology.PIX: tristate.True, topology.PXB: tristate.True},
+		"DOWN":   {topology.PIX: tristate.False, topology.PXB: tristate.False},
+		"":       {topology.PIX: tristate.Unknown, topology.PXB: tristate.Unknown},
+	} {
+		n := sample.Ready()
+		n.Port().State = state
+		here := assign.NewMachine(n.Judge(), all)
+		for limit, within := range want {
+			if got := here.Assign(here.EveryGPU(), nil).Within(limit); got != within {
+				t.Errorf("port %q: within %v is %v, want %v", state, limit, got, within)
+			}
+		}
+	}
+	n := sample.Ready()
+	n.Port().State, n.NIC().Bridges = "", nil // another root port of the same NUMA node
+	here := assign.NewMachine(n.Judge(), all)
+	if got := here.Assign(here.EveryGPU(), nil).Within(topology.PIX); got != tristate.False {
+		t.Errorf("too far, whether it has a port or not: %v", got)
 	}
 }
 

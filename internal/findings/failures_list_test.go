@@ -270,7 +270,7 @@ func unreported() []failure {
 		{name: "an old GPU", machine: "old GPUs", broken: unloaded, code: "PreTuring", fixedOn: "pair"},
 		{name: "mlx4", machine: "mlx4", broken: all(unloaded, func(s *machine.State) { s.NICDriver = "mlx4_core" }), code: "NoMLX5Device", fixed: withNIC, fixedOn: "pair"},
 		{name: "legacy PeerDirect", broken: all(proprietary, inState("mofed-4.9"), proprietary), code: "LegacyPeerDirect", fixed: file("sys/module/nvidia_peermem/parameters/peerdirect_support", "1\n")},
-		{name: "legacy PeerDirect, newer driver", broken: all(inState("mofed-4.9"), proprietary), code: "LegacyPeerDirect", fixed: func(s *machine.State) { s.NVIDIA = "570.86.15" }},
+		{name: "legacy PeerDirect, newer driver", broken: all(inState("mofed-4.9"), proprietary, func(s *machine.State) { s.NVIDIA = "559.99" }), code: "LegacyPeerDirect", fixed: func(s *machine.State) { s.NVIDIA = "560.28.03" }},
 		{name: "the operator is not configured for RDMA", broken: all(proprietary, unloaded, driverCtr("false")), code: "OperatorRDMAOff", fixed: driverCtr("true")},
 		{name: "half the lanes", broken: file("sys/bus/pci/devices/0000:13:00.0/current_link_width", "8\n"), code: "LinkDegraded", fixed: file("sys/bus/pci/devices/0000:13:00.0/current_link_width", "16\n")},
 		{name: "a NIC at half speed", broken: file("sys/bus/pci/devices/0000:14:00.0/current_link_speed", "16.0 GT/s PCIe\n"), code: "LinkDegraded", fixed: file("sys/bus/pci/devices/0000:14:00.0/max_link_speed", "16.0 GT/s PCIe\n")},

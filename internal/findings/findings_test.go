@@ -241,3 +241,28 @@ func TestIDFile(t *testing.T) {
 		}
 	}
 }
+
+// TestDataDirectBeside: a data-direct function is beside a GPU below a switch; one that has only
+// the root port in common with it is not.
+func TestDataDirectBeside(t *testing.T) {
+	root, up := pci.Address{Bus: 0, Device: 1}, pci.Address{Bus: 1}
+	for name, tt := range map[string]struct {
+		bridges []pci.Address
+		apart   bool
+	}{
+		"one switch":    {[]pci.Address{root, up, {Bus: 2, Device: 9}}, true},
+		"one root port": {[]pci.Address{root, {Bus: 1, Device: 9}}, false},
+		"two":           {[]pci.Address{{Bus: 0, Device: 9}}, false},
+	} {
+		n := sample.Ready()
+		n.GPU().Device, n.GPU().IOMMUGroup = 0x2941, 7 // of a GB200
+		n.Kmod.Advice = &kmod.Advice{}
+		direct := sample.Function(0x40, 0x15b3, 0x2100, 0x080100, "")
+		direct.Bridges, direct.IOMMUGroup = tt.bridges, 8
+		n.PCI.Functions = append(n.PCI.Functions, direct)
+		_, list := judge(n)
+		if said := slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Code == "DataDirectApart" }); said != tt.apart {
+			t.Errorf("%s: %v, want %v", name, said, tt.apart)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gdr-features/internal/assign"
 	"gdr-features/internal/frameworks"
 	"gdr-features/tristate"
 )
@@ -341,5 +342,43 @@ func TestOfOneProcess(t *testing.T) {
 		if f := judged(t, m, []byte(given))[0]; f.MayBeMeant != want || f.State != tristate.False {
 			t.Errorf("%s: %+v", given, *f)
 		}
+	}
+	one := m.Only([]int{0}) // then the list is for this GPU
+	for _, given := range []string{"UCX_NET_DEVICES=mlx5_0:1", "UCX_NET_DEVICES=mlx5_2:1,mlx5_3:1"} {
+		if f := judged(t, one, []byte(given))[0]; f.MayBeMeant || f.State != tristate.False {
+			t.Errorf("of one GPU, %s: %+v", given, *f)
+		}
+	}
+	for gpus, notes := range map[*assign.Assignment]bool{m: true, one: false} {
+		s := frameworks.Named("ucx").Write(gpus)
+		if strings.Contains(strings.Join(s.Notes, " "), "applies to a whole process") != notes {
+			t.Errorf("%d GPUs: %q", len(gpus.Choices), s.Notes)
+		}
+	}
+}
+
+// TestSharesInOrder: what a list leaves out is said of the GPUs that lose most first, and of those
+// that lose the same share, of those with fewer NICs first.
+func TestSharesInOrder(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("nodes 1\n")
+	device := 0
+	for i, nics := range []int{4, 3, 2, 2} {
+		fmt.Fprintf(&b, "pci00%d0:00 numa=0\n  00%[1]d0:00:01.0 port 8086:352a\n    00%[1]d0:01:00.0 switch 1000:c030\n", i+1)
+		fmt.Fprintf(&b, "      00%d0:02:00.0 port 1000:c030\n        00%[1]d0:03:00.0 gpu 10de:2330\n", i+1)
+		for n := range nics {
+			fmt.Fprintf(&b, "      00%d0:02:0%d.0 port 1000:c030\n        00%[1]d0:0%[3]d:00.0 ib 15b3:1021 rdma=mlx5_%[4]d\n", i+1, n+1, n+4, device)
+			device++
+		}
+	}
+	m := described(t, b.String())
+	f := judged(t, m, []byte("NCCL_IB_HCA==mlx5_0,mlx5_1,mlx5_4,mlx5_5,mlx5_7,mlx5_9,mlx5_10"))[0]
+	want := []string{
+		"left out: mlx5_8; bandwidth lost by the GPU 0030:03:00.0: 50%",
+		"left out: mlx5_2, mlx5_3; bandwidth lost by the GPU 0010:03:00.0: 50%",
+		"left out: mlx5_6; bandwidth lost by the GPU 0020:03:00.0: 33%",
+	}
+	if !slices.Equal(f.Problems, want) {
+		t.Errorf("%q, want %q", f.Problems, want)
 	}
 }

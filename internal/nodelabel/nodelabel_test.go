@@ -118,6 +118,30 @@ func TestLabels(t *testing.T) {
 }
 
 // TestRows: the labels are published, and other programs select nodes by them.
+// TestNoPair: what is said of pairs is kept where there may be one, and gone where GPUs or NICs
+// are known to be missing.
+func TestNoPair(t *testing.T) {
+	families := family.Known()
+	ofPairs := []string{label.Level, label.BestLevel, label.NCCLDefault, label.DMABuf}
+	gpu := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0]}, Eligible: true}}
+	for _, tt := range []struct {
+		complete   bool
+		gpus, nics int
+		kept       bool
+	}{
+		{true, 1, 1, true}, {true, 1, 0, false}, {true, 0, 1, false}, {true, 0, 0, false},
+		{false, 1, 0, true}, {false, 0, 1, true}, {false, 0, 0, true},
+	} {
+		node := verdict.Node{PCIRead: true, Families: families, Matrix: topology.Matrix{GPUs: gpu, Complete: tt.complete, EligibleGPUs: tt.gpus, EligibleNICs: tt.nics}}
+		_, unknown := Of(&node, nil)
+		for _, name := range ofPairs {
+			if unknown[name] != tt.kept {
+				t.Errorf("%+v: %s is kept: %v", tt, name, !tt.kept)
+			}
+		}
+	}
+}
+
 func TestRows(t *testing.T) {
 	want := map[kind][]string{
 		hardware: {

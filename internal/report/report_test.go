@@ -227,7 +227,7 @@ func TestMachines(t *testing.T) {
 		{"aws-p5-h100", "ready", label.Set{label.NICs: "32", label.Level: "PIX", label.NCCLDefault: "true", label.Topology: "virtual"}, nil},
 		{"aws-p6-b200-mixed", "ready", label.Set{label.NICs: "8", label.Level: "PIX", "gdr.nic.efa": "true"}, []string{"gdr.nic.mlx5"}},
 		{"supermicro-mi300x-thor2", "ready", label.Set{label.Level: "PXB", "gdr.gpu.amd": "true", "gdr.nic.bnxt_re": "true", "gdr.nic.mlx5": "true"}, []string{label.ConnectX}},
-		{"dgx-h100-e810-mixed", "ready", label.Set{label.Level: "PXB", label.ConnectX: "true"}, []string{"gdr.nic.irdma"}},
+		{"dgx-h100-e810-mixed", "ready", label.Set{label.Level: "PXB", label.ConnectX: "true"}, nil},
 		{"connectx3", "ready", label.Set{label.NICs: "1", label.DMABuf: "false", label.Ready: "true"}, nil},
 	} {
 		t.Run(tc.machine+" "+tc.state, func(t *testing.T) {

@@ -16,7 +16,7 @@ const module = "gdr-features/"
 
 // rooms are the packages that only some commands need.
 var rooms = []string{
-	"internal/rooms/", "internal/assign", "internal/frameworks", "internal/dra", "internal/explain", "internal/picture", "internal/snapshot",
+	"internal/rooms/", "source/container", "internal/assign", "internal/frameworks", "internal/dra", "internal/explain", "internal/picture", "internal/snapshot",
 	"internal/image", "internal/joblog", "internal/mechanism", "internal/nodes", "internal/render", "internal/cli/logcommand", "internal/cli/imagecommand",
 }
 

@@ -10,6 +10,7 @@ import (
 	"gdr-features/internal/frameworks"
 	"gdr-features/internal/image"
 	"gdr-features/internal/version"
+	"gdr-features/source/container"
 	"gdr-features/source/family"
 	"gdr-features/source/platform"
 	"gdr-features/tristate"
@@ -70,7 +71,7 @@ func (f *judged) noGIN() finding.Said {
 			Do("use an image with these versions, or newer ones")
 	case f.allOf(onlyByPlugin) && f.gdrCopy() == tristate.False:
 		return finding.Fail("GINImpossible", "GIN over EFA needs GDRCopy, whose device node "+
-			""+platform.GDRCopyNode+" cannot be used here").
+			""+container.GDRCopyNode+" cannot be used here").
 			Do("load gdrdrv 2.5 or newer on the node (GPU Operator: gdrcopy.enabled=true) and give the " +
 				"container its node (NVIDIA_GDRCOPY=enabled in spec.containers[].env)").
 			Saw(f.sawGIN()...).Saw(f.sawGDRCopy())

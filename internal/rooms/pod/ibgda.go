@@ -9,9 +9,9 @@ import (
 	"gdr-features/internal/finding"
 	"gdr-features/internal/findings"
 	"gdr-features/internal/frameworks"
+	"gdr-features/source/container"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
-	"gdr-features/source/platform"
 	"gdr-features/tristate"
 )
 
@@ -32,7 +32,7 @@ var ibgda = check{
 		if said := f.noIBGDA(); said.Found() {
 			return said
 		}
-		maps := tristate.Or(f.Kmod.Params.PeerMapping(), f.capable(platform.CapSysAdmin)) // for this process
+		maps := tristate.Or(f.Kmod.Params.PeerMapping(), f.capable(container.CapSysAdmin)) // for this process
 		switch {
 		case f.byGDRCopy() || f.handler() == "cpu_host_memory":
 			return finding.OK("the CPU rings the doorbells, as NVSHMEM_IBGDA_NIC_HANDLER asks for")
@@ -81,7 +81,7 @@ func (f *judged) noIBGDA() finding.Said {
 			Do("remove NVSHMEM_IBGDA_NIC_HANDLER from spec.containers[].env")
 	case f.byGDRCopy() && f.gdrCopy() == tristate.False:
 		return finding.Fail("IBGDAImpossible", "NVSHMEM_IBGDA_NIC_HANDLER=cpu needs GDRCopy, whose device "+
-			"node "+platform.GDRCopyNode+" cannot be used here").
+			"node "+container.GDRCopyNode+" cannot be used here").
 			Do("load gdrdrv on the node (GPU Operator: gdrcopy.enabled=true) and give the container its " +
 				"node (NVIDIA_GDRCOPY=enabled in spec.containers[].env)").
 			Do("or NVSHMEM_IBGDA_NIC_HANDLER=auto").Saw(f.sawIBGDA()...).Saw(f.sawGDRCopy())
@@ -116,14 +116,14 @@ func letters(name string) string {
 func (f *judged) familyOf(nic *assign.NIC) *family.NIC { return f.PCI.Find(nic.Address).NIC }
 
 // gdrCopy reports whether this process may use GDRCopy.
-func (f *judged) gdrCopy() tristate.State { return f.Pod.usable(platform.GDRCopyNode, f.Pod.GDRCopy) }
+func (f *judged) gdrCopy() tristate.State { return f.Pod.usable(container.GDRCopyNode, f.Pod.GDRCopy) }
 
 func (f *judged) gdrCopyHere() string {
-	return finding.Choose(f.gdrCopy(), platform.GDRCopyNode+" is here", platform.GDRCopyNode+" cannot be "+
-		"used here", "not known: "+platform.GDRCopyNode)
+	return finding.Choose(f.gdrCopy(), container.GDRCopyNode+" is here", container.GDRCopyNode+" cannot be "+
+		"used here", "not known: "+container.GDRCopyNode)
 }
 
-func (f *judged) sawGDRCopy() string { return f.sawNode(platform.GDRCopyNode, f.Pod.GDRCopy) }
+func (f *judged) sawGDRCopy() string { return f.sawNode(container.GDRCopyNode, f.Pod.GDRCopy) }
 
 func (f *judged) sawIBGDA() []string {
 	return append(f.sawVariable(frameworks.EnableIBGDA), f.sawVariable(frameworks.IBGDAHandler)...)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"gdr-features/internal/finding"
-	"gdr-features/source/platform"
+	"gdr-features/source/container"
 	"gdr-features/tristate"
 )
 
@@ -29,13 +29,13 @@ const lowLimit = 8 << 20
 // capabilities that are added reach the effective set of root alone: for another user they
 // are in the bounding set, from which execve takes none.
 var lockedMemory = check{
-	Name: "locked-memory", Sources: []string{platform.LimitsFile, platform.StatusFile},
+	Name: "locked-memory", Sources: []string{container.LimitsFile, container.StatusFile},
 	Codes: []finding.Code{"IPCLockIneffective", "LockedMemoryLow", finding.Unreadable},
 	Judge: func(f *judged) finding.Said {
-		lifted, p := f.capable(platform.CapIPCLock), &f.Pod.Process
+		lifted, p := f.capable(container.CapIPCLock), &f.Pod.Process
 		switch {
 		case p.Locked != nil && p.Locked.Unlimited:
-			return finding.OK("no limit").Saw(finding.Saw(platform.LimitsFile, "Max locked memory unlimited"))
+			return finding.OK("no limit").Saw(finding.Saw(container.LimitsFile, "Max locked memory unlimited"))
 		case lifted == tristate.True:
 			return finding.OK("CAP_IPC_LOCK lifts the limit").Saw(sawCapabilities(p))
 		case p.Locked == nil || lifted == tristate.Unknown:
@@ -47,9 +47,9 @@ var lockedMemory = check{
 }
 
 // limited says what a process cannot do that has a limit.
-func limited(p *platform.Process) finding.Said {
+func limited(p *container.Process) finding.Said {
 	limit := limitText(p.Locked.Bytes)
-	seen := []string{finding.Saw(platform.LimitsFile, fmt.Sprintf("Max locked memory %d "+
+	seen := []string{finding.Saw(container.LimitsFile, fmt.Sprintf("Max locked memory %d "+
 		"bytes", p.Locked.Bytes)), sawCapabilities(p)}
 	switch {
 	case p.Locked.Bytes > lowLimit:
@@ -59,7 +59,7 @@ func limited(p *platform.Process) finding.Said {
 		return finding.Fail("IPCLockIneffective", "at most %s; IPC_LOCK was added, but has no effect in a "+
 			"user namespace: "+enomem, limit).
 			Do("spec.hostUsers: true with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit).
-			Saw(seen...).Saw(finding.Saw(platform.UIDMapFile, "not the machine's own"))
+			Saw(seen...).Saw(finding.Saw(container.UIDMapFile, "not the machine's own"))
 	case onlyBounding(p):
 		return finding.Fail("IPCLockIneffective", "at most %s; IPC_LOCK was added, but has no effect for a "+
 			"user other than root (it is in the bounding set alone): "+enomem, limit).
@@ -78,17 +78,17 @@ func (f *judged) capable(capability int) tristate.State {
 	if p.Capabilities == nil {
 		return tristate.Unknown
 	}
-	return tristate.And(tristate.Of(platform.HasCapability(p.Capabilities.Effective, capability)), tristate.Not(p.OwnUsers))
+	return tristate.And(tristate.Of(container.HasCapability(p.Capabilities.Effective, capability)), tristate.Not(p.OwnUsers))
 }
 
 // inOwnUsers: the process has CAP_IPC_LOCK, in a user namespace of its own.
-func inOwnUsers(p *platform.Process) bool {
-	return platform.HasCapability(p.Capabilities.Effective, platform.CapIPCLock) && p.OwnUsers == tristate.True
+func inOwnUsers(p *container.Process) bool {
+	return container.HasCapability(p.Capabilities.Effective, container.CapIPCLock) && p.OwnUsers == tristate.True
 }
 
 // onlyBounding: CAP_IPC_LOCK was added, and the process is not root.
-func onlyBounding(p *platform.Process) bool {
-	return p.User != 0 && platform.HasCapability(p.Capabilities.Bounding, platform.CapIPCLock) && !platform.HasCapability(p.Capabilities.Effective, platform.CapIPCLock)
+func onlyBounding(p *container.Process) bool {
+	return p.User != 0 && container.HasCapability(p.Capabilities.Bounding, container.CapIPCLock) && !container.HasCapability(p.Capabilities.Effective, container.CapIPCLock)
 }
 
 // limitText is a limit in a unit of which it has a whole number.
@@ -101,7 +101,7 @@ func limitText(n uint64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-func sawCapabilities(p *platform.Process) string {
-	return finding.Saw(platform.StatusFile, fmt.Sprintf("Uid %d, CapEff %016x, CapBnd "+
+func sawCapabilities(p *container.Process) string {
+	return finding.Saw(container.StatusFile, fmt.Sprintf("Uid %d, CapEff %016x, CapBnd "+
 		"%016x", p.User, p.Capabilities.Effective, p.Capabilities.Bounding))
 }

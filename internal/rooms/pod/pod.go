@@ -8,6 +8,7 @@ import (
 	"gdr-features/internal/assign"
 	"gdr-features/internal/frameworks"
 	"gdr-features/internal/image"
+	"gdr-features/source/container"
 	"gdr-features/source/platform"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -16,7 +17,7 @@ import (
 
 // Container is what a container lets this process do, and what its variables tell frameworks.
 type Container struct {
-	platform.Container
+	container.State
 	// Visible are the device nodes.
 	Visible *platform.Devices
 	// Map has the GPUs in question with the NICs that this process can use, and Namespace
@@ -39,8 +40,8 @@ type Container struct {
 }
 
 // newContainer finds the GPUs in question and their NICs.
-func newContainer(here assign.Here, q Question, seen platform.Container) *Container {
-	c := &Container{Container: seen, Visible: here.Visible, Elsewhere: q.Elsewhere, For: q.For}
+func newContainer(here assign.Here, q Question, seen container.State) *Container {
+	c := &Container{State: seen, Visible: here.Visible, Elsewhere: q.Elsewhere, For: q.For}
 	// The GPUs are those of the container. Without any, all count for its other devices.
 	ineligible := func(gpu int) bool { return !here.Node.Matrix.GPUs[gpu].Eligible }
 	gpus := slices.DeleteFunc(here.GPUs(), ineligible)

@@ -13,7 +13,7 @@ import (
 	"gdr-features/internal/deadline"
 	"gdr-features/internal/frameworks"
 	"gdr-features/internal/image"
-	"gdr-features/source/platform"
+	"gdr-features/source/container"
 	"gdr-features/source/rdma"
 	"gdr-features/verdict"
 )
@@ -40,11 +40,11 @@ const imageTimeout = 10 * time.Second
 // Read reads what a container lets this process do, on a machine that was read as this process
 // sees it. The problems are what could not be read.
 func Read(ctx context.Context, root *host.FS, here assign.Here, q Question) (c *Container, problems []error) {
-	var seen platform.Container
+	var seen container.State
 	if !q.Elsewhere {
 		var err error
-		seen, err = read(ctx, "what this container may use", func() (platform.Container, error) {
-			return platform.ReadContainer(root, here.Visible, eligible(here.Node)), nil
+		seen, err = read(ctx, "what this container may use", func() (container.State, error) {
+			return container.Read(root, here.Visible, eligible(here.Node)), nil
 		})
 		problems = append(with(problems, err), seen.Problems...)
 	}
@@ -68,7 +68,7 @@ func Read(ctx context.Context, root *host.FS, here assign.Here, q Question) (c *
 
 // withoutRanged leaves the GIDs of a snapshot unread where a variable chooses them by a range of
 // addresses: the addresses in a snapshot are not those of the machine.
-func withoutRanged(c platform.Container, live bool, variables map[string]string) platform.Container {
+func withoutRanged(c container.State, live bool, variables map[string]string) container.State {
 	ranged := func(chooser string) bool { return frameworks.NewGIDWish(chooser, variables).Range != nil }
 	if live || !slices.ContainsFunc(frameworks.GIDChoosers[:], ranged) {
 		return c

@@ -1,4 +1,4 @@
-package platform
+package container
 
 import (
 	"os"
@@ -44,7 +44,7 @@ func read(t *testing.T, limits, status, uidMap string) Process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = fs.Close() })
-	return ReadProcess(fs)
+	return readProcess(fs)
 }
 
 func TestProcess(t *testing.T) {
@@ -83,7 +83,7 @@ func TestSelf(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer fs.Close()
-	got := ReadProcess(fs)
+	got := readProcess(fs)
 	if got.Locked == nil || got.Capabilities == nil || got.User != os.Geteuid() || got.OwnUsers == tristate.Unknown || len(got.Problems) > 0 {
 		t.Errorf("%+v", got)
 	}

@@ -1,4 +1,4 @@
-package platform
+package container
 
 import (
 	"errors"
@@ -52,8 +52,8 @@ const (
 // HasCapability reports whether a set has a capability.
 func HasCapability(set uint64, capability int) bool { return set>>capability&1 == 1 }
 
-// ReadProcess reads what this process may do: that which the file tree's /proc/self belongs to.
-func ReadProcess(fs *host.FS) Process {
+// readProcess reads what this process may do: that which the file tree's /proc/self belongs to.
+func readProcess(fs *host.FS) Process {
 	p := Process{User: -1}
 	read := func(name string, parse func(text string) error) {
 		text, err := fs.Bytes(name[1:], 64<<10) // several times the size of either

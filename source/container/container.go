@@ -1,4 +1,6 @@
-package platform
+// Package container reads what a container lets a process do: the memory that it may lock, its
+// capabilities, device nodes, and GIDs in its network namespace. Only check --pod asks for it.
+package container
 
 import (
 	"maps"
@@ -6,6 +8,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/tristate"
 )
@@ -13,8 +16,8 @@ import (
 // GDRCopyNode is the device node of gdrdrv, the kernel module of GDRCopy.
 const GDRCopyNode = "/dev/gdrdrv"
 
-// Container is what a container lets this process do.
-type Container struct {
+// State is what a container lets this process do.
+type State struct {
 	Process Process
 	// Usable says of device nodes that are there, by their path, whether this process may
 	// read and write them.
@@ -28,10 +31,10 @@ type Container struct {
 	Problems []error
 }
 
-// ReadContainer reads these facts. devices are the RDMA devices to look at. In a snapshot all of it
+// Read reads these facts. devices are the RDMA devices to look at. In a snapshot all of it
 // but the ports is unknown: it has no process.
-func ReadContainer(fs *host.FS, seen *Devices, devices []*rdma.Device) Container {
-	c := Container{Process: Process{User: -1}, Usable: map[string]tristate.State{}}
+func Read(fs *host.FS, seen *platform.Devices, devices []*rdma.Device) State {
+	c := State{Process: Process{User: -1}, Usable: map[string]tristate.State{}}
 	var here []*rdma.Device
 	for _, d := range devices {
 		if seen.InNamespace(d.Name) != tristate.False {
@@ -42,7 +45,7 @@ func ReadContainer(fs *host.FS, seen *Devices, devices []*rdma.Device) Container
 	if !fs.Live() {
 		return c
 	}
-	c.Process = ReadProcess(fs)
+	c.Process = readProcess(fs)
 	c.Problems = append(c.Problems, c.Process.Problems...)
 	for _, address := range slices.SortedFunc(maps.Keys(seen.GPUs), pci.Address.Compare) {
 		c.node(fs, seen.GPUs[address].Node, seen.GPUs[address].Visible)
@@ -64,7 +67,7 @@ func ReadContainer(fs *host.FS, seen *Devices, devices []*rdma.Device) Container
 }
 
 // node finds out whether a device node that is there may be used.
-func (c *Container) node(fs *host.FS, path string, here tristate.State) {
+func (c *State) node(fs *host.FS, path string, here tristate.State) {
 	if here != tristate.True || path == "" {
 		return
 	}

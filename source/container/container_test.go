@@ -1,4 +1,4 @@
-package platform_test
+package container_test
 
 import (
 	"os"
@@ -9,6 +9,7 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/snapshot"
 	"gdr-features/source"
+	"gdr-features/source/container"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
@@ -50,7 +51,7 @@ func machineOf(t *testing.T, dir string) *host.FS {
 }
 
 // readContainer reads what a container lets its processes do from a tree, or from a snapshot of it.
-func readContainer(t *testing.T, dir string, record bool) platform.Container {
+func readContainer(t *testing.T, dir string, record bool) container.State {
 	t.Helper()
 	fs := machineOf(t, dir)
 	if record {
@@ -62,7 +63,7 @@ func readContainer(t *testing.T, dir string, record bool) platform.Container {
 	return containerFrom(t, fs)
 }
 
-func containerFrom(t *testing.T, fs *host.FS) platform.Container {
+func containerFrom(t *testing.T, fs *host.FS) container.State {
 	t.Helper()
 	functions, err := pci.Scan(fs, family.Known(), source.What{})
 	if err != nil {
@@ -74,7 +75,7 @@ func containerFrom(t *testing.T, fs *host.FS) platform.Container {
 	for i := range inv.Devices {
 		devices = append(devices, &inv.Devices[i])
 	}
-	return platform.ReadContainer(fs, &seen, devices)
+	return container.Read(fs, &seen, devices)
 }
 
 // TestContainer: what cannot be read is unknown and one problem, and everything else still read.
