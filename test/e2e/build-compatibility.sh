@@ -52,3 +52,4 @@ kubernetes() { # kubernetes DIRECTORY MINOR.PATCH
 
 nfd nfd-0.16 v0.16.6
 kubernetes kubernetes-1.29 29.15
+kubernetes kubernetes-1.30 30.14
