@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/internal/label"
-	"gdr-features/internal/publish"
 	"gdr-features/internal/nodelabel"
+	"gdr-features/internal/publish"
 	"gdr-features/source/family"
 )
 

@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
 	"gdr-features/host"
+	"gdr-features/internal/journal"
 	"gdr-features/internal/label"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
@@ -56,6 +57,8 @@ type api struct {
 	answers map[string]int
 	// enforces: the agent may not delete the object, and so may not change its owners.
 	enforces bool
+	// unannotated: an older admission policy allows no journal.
+	unannotated bool
 	// theirs is what another field manager applies at each write.
 	theirs func(*v1alpha1.NodeFeature)
 }
@@ -130,8 +133,15 @@ func (a *api) apply(w http.ResponseWriter, r *http.Request) {
 	if err := json.NewDecoder(r.Body).Decode(object); err != nil {
 		a.Error(err)
 	}
-	if a.enforces && a.object != nil && !slices.Equal(a.object.OwnerReferences, object.OwnerReferences) {
-		s := apierrors.NewForbidden(v1alpha1.Resource(resource), object.Name, errors.New("cannot set an ownerRef on a resource you can't delete: , <nil>"))
+	refuse := ""
+	switch _, journaled := object.Annotations[journal.Annotation]; {
+	case a.unannotated && journaled:
+		refuse = "denied request: the agent may write no annotations but the one of nfd-master"
+	case a.enforces && a.object != nil && !slices.Equal(a.object.OwnerReferences, object.OwnerReferences):
+		refuse = "cannot set an ownerRef on a resource you can't delete: , <nil>"
+	}
+	if refuse != "" {
+		s := apierrors.NewForbidden(v1alpha1.Resource(resource), object.Name, errors.New(refuse))
 		s.ErrStatus.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusForbidden)

@@ -3,7 +3,9 @@ package nodefeature
 import (
 	"maps"
 	"slices"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
@@ -55,6 +57,12 @@ func (p *Publisher) since(spec *v1alpha1.NodeFeatureSpec) []journal.Change {
 		changes = append(journal.Between(p.codes, codes, p.now()), changes...)
 	}
 	return changes
+}
+
+// mayNotAnnotate reports whether a write was refused because of its annotations: the admission policy
+// of older versions allows no journal, and is in force first when a cluster goes back to them.
+func mayNotAnnotate(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "the agent may write no annotations")
 }
 
 // annotate makes the journal of want that of the object and what has changed since. A journal

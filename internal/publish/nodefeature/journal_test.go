@@ -3,6 +3,7 @@ package nodefeature
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -159,5 +160,25 @@ func TestJournalCodes(t *testing.T) {
 				t.Errorf("%q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// Where an older admission policy allows no journal, the labels are written without one. What the agent
+// remembers is written as soon as it may.
+func TestJournalRefused(t *testing.T) {
+	a := newAPI(t)
+	p, _ := a.publisher(node)
+	a.must(p, true, small(t, "ready"), "GET APPLY")
+	all := a.journaled()
+	a.unannotated = true
+	a.must(p, true, small(t, "ports-down"), "GET APPLY APPLY EVENT")
+	a.must(p, false, small(t, "ports-down"), "GET")
+	if _, ok := a.is().Annotations[journal.Annotation]; ok || known(a.is())[label.Ready] != "false" {
+		t.Errorf("annotations %v, labels %v", a.is().Annotations, known(a.is()))
+	}
+	a.unannotated = false
+	a.must(p, true, small(t, "ready"), "GET APPLY EVENT")
+	if now := a.journaled(); len(now) < len(all)+4 || !slices.Equal(now[:3], all) {
+		t.Errorf("journal %q, before %q", now, all)
 	}
 }

@@ -40,7 +40,7 @@ type Publisher struct {
 	history    history
 	omitted    []string // of the features, as last logged
 
-	published    label.Set        // what was published last, by this agent or the one before
+	published    label.Set         // what was published last, by this agent or the one before
 	codes        map[string]string // of findings, with their status, as published last
 	journal      []journal.Change
 	ownersKept   bool            // the API server lets the agent change no owner
@@ -170,13 +170,7 @@ func (p *Publisher) write(ctx context.Context, now *v1alpha1.NodeFeature, spec v
 		toggleAnnotation(now, want)
 	}
 	changes := p.annotate(want, now)
-	is, err := p.client.apply(ctx, want)
-	if now != nil && mayNotOwn(err) {
-		p.log.WithError(err).Warn("the NodeFeature keeps the owners that it has: the role of the agent lacks the verb delete on nodefeatures, " +
-			"which the API server's admission plugin OwnerReferencesPermissionEnforcement asks for")
-		p.ownersKept, want.OwnerReferences = true, now.OwnerReferences
-		is, err = p.client.apply(ctx, want)
-	}
+	is, err := p.apply(ctx, want, now)
 	if err != nil {
 		return false, err
 	}
@@ -194,6 +188,23 @@ func (p *Publisher) write(ctx context.Context, now *v1alpha1.NodeFeature, spec v
 	p.journal = changes
 	p.history.wrote(is.ResourceVersion, owner, p.now())
 	return true, nil
+}
+
+// apply applies want, and does without what an API server or an admission policy of an older version
+// does not allow: labels matter more than an owner and a journal.
+func (p *Publisher) apply(ctx context.Context, want, now *v1alpha1.NodeFeature) (*v1alpha1.NodeFeature, error) {
+	is, err := p.client.apply(ctx, want)
+	if mayNotAnnotate(err) {
+		delete(want.Annotations, journal.Annotation)
+		is, err = p.client.apply(ctx, want)
+	}
+	if now != nil && mayNotOwn(err) {
+		p.log.WithError(err).Warn("the NodeFeature keeps the owners that it has: the role of the agent lacks the verb delete on nodefeatures, " +
+			"which the API server's admission plugin OwnerReferencesPermissionEnforcement asks for")
+		p.ownersKept, want.OwnerReferences = true, now.OwnerReferences
+		is, err = p.client.apply(ctx, want)
+	}
+	return is, err
 }
 
 // errNotWritten means that something between agent and etcd changes or drops what is written,
