@@ -97,6 +97,9 @@ func kubeconfig(path string) (sender, error) {
 	if err != nil {
 		return sender{}, err
 	}
+	if config.ExecProvider != nil || config.AuthProvider != nil {
+		return sender{}, errors.New("its user has exec or auth-provider, which the agent does not start: give it a token, tokenFile or client certificate")
+	}
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil {
 		return sender{}, err

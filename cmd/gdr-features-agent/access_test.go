@@ -172,3 +172,53 @@ func anotherAuthority(t *testing.T) []byte {
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
+
+// A kubeconfig by which a program would be started to get a token is refused, also in place of one
+// that was used, which then stays in use.
+func TestKubeconfigThatStarts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	started := filepath.Join(filepath.Dir(path), "started")
+	var got string
+	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Authorization") }))
+	t.Cleanup(server.Close)
+	write := func(user string) {
+		t.Helper()
+		text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c,
+clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}],
+users: [{name: u, user: %s}], contexts: [{name: c, context: {cluster: c, user: u}}]}`, server.URL, user)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec := fmt.Sprintf(`{exec: {apiVersion: client.authentication.k8s.io/v1, command: touch, args: [%q], interactiveMode: Never}}`, started)
+	for _, user := range []string{exec, "{auth-provider: {name: oidc, config: {}}}"} {
+		var p program
+		p.settings.Kubeconfig = path
+		write(user)
+		if _, _, err := p.access(); err == nil || !strings.Contains(err.Error(), "exec or auth-provider") {
+			t.Errorf("%s: error %v", user, err)
+		}
+		write("{token: first}")
+		access, _, err := p.access()
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := rest.HTTPClientFor(access)
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(user)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(request)
+		if err != nil || got != "Bearer first" {
+			t.Fatalf("%s: sent %q, error %v", user, got, err)
+		}
+		_ = answer.Body.Close()
+	}
+	if _, err := os.Stat(started); err == nil {
+		t.Error("the program was started")
+	}
+}

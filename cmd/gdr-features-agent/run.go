@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"time"
 
 	"github.com/bombsimon/logrusr/v4"
@@ -121,8 +122,21 @@ func (p *program) openMachine(a *agent.Agent) error {
 		defer cancel()
 		return machine.Read(ctx, parts)
 	}
-	a.PortsChanged = machine.PortsMoved
+	a.PortsChanged, a.BootID = machine.PortsMoved, p.bootID(fs)
 	return nil
+}
+
+var uuid = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
+// bootID reads the kernel's random id of this boot; "" where it is unknown.
+func (p *program) bootID(fs *host.FS) string {
+	const file = "/proc/sys/kernel/random/boot_id"
+	id, err := fs.Line(file)
+	if err != nil || !uuid.MatchString(id) {
+		p.log.WithError(err).Debugf("%s gives no boot id; a reboot looks like a restart of the agent", file)
+		return ""
+	}
+	return id
 }
 
 // The agent counts as stuck after two intervals and stuckAfter without a reading.

@@ -34,6 +34,8 @@ type Agent struct {
 	Interval time.Duration
 	// Settle is how long a condition must persist before a state label is taken away.
 	Settle time.Duration
+	// BootID is the kernel's random id of this boot; "" where it is unknown.
+	BootID string
 	Now    func() time.Time
 	Log    logrus.FieldLogger
 }
@@ -210,11 +212,11 @@ func (a *Agent) publishOnce(ctx context.Context, p publish.Publisher, samples ..
 	if err != nil {
 		return err
 	}
-	filter := nodelabel.NewFilter(0, last)
+	filter := nodelabel.NewFilter(0, last.Labels)
 	var content publish.Content
 	for _, s := range samples {
 		labels, _, _ := filter.Next(s.reading())
-		content = publish.Content{Labels: labels, Report: &s.report, Seen: s.at}
+		content = publish.Content{Labels: labels, Report: &s.report, BootID: a.BootID, Seen: s.at}
 	}
 	wrote, err := p.Publish(ctx, content)
 	if err != nil {

@@ -290,3 +290,31 @@ func TestSettlesWhilePublishing(t *testing.T) {
 		}
 	})
 }
+
+// After a reboot what the machine does not have any more is published without settling, and only
+// then: not after a restart of the agent, nor where a boot's id is unknown.
+func TestReboot(t *testing.T) {
+	for _, test := range []struct {
+		before, now string
+		at          time.Duration // when it is published
+	}{{"a", "b", 0}, {"a", "a", 10 * s}, {"", "b", 10 * s}, {"a", "", 10 * s}, {"", "", 10 * s}} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fake{name: "one", is: ready, boot: test.before}
+			h := newHarness(t, notReady, f)
+			h.agent.BootID = test.now
+			h.run()
+			h.sleepUntil(20 * s)
+			h.stopCleanly()
+			for _, p := range f.publications() {
+				if p.labels != short(ready) {
+					t.Logf("boot %q, then %q: %q after %v", test.before, test.now, p.labels, p.at)
+					if p.at != test.at {
+						t.Errorf("want after %v", test.at)
+					}
+					return
+				}
+			}
+			t.Error("not published")
+		})
+	}
+}

@@ -82,6 +82,7 @@ type fake struct {
 	slow     time.Duration // how long Publish and Close take; they end with the context
 	stubborn bool          // they do not end with the context
 	tries    []attempt
+	boot     string          // that Last gives
 	asked    []time.Duration // calls of Last
 	busy     int             // calls of Publish and Close under way
 	closed   int
@@ -91,14 +92,14 @@ type fake struct {
 func (f *fake) Name() string             { return f.name }
 func (f *fake) Changed() <-chan struct{} { return f.changed }
 
-func (f *fake) Last(context.Context) (label.Set, error) {
+func (f *fake) Last(context.Context) (publish.Content, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked = append(f.asked, time.Since(f.start))
 	if f.lastErr != nil {
-		return nil, f.lastErr
+		return publish.Content{}, f.lastErr
 	}
-	return maps.Clone(f.is), nil
+	return publish.Content{Labels: maps.Clone(f.is), BootID: f.boot}, nil
 }
 
 // readBacks counts the calls of Last.

@@ -121,7 +121,10 @@ func (w *worker) readBack(ctx context.Context) bool {
 	for {
 		last, err := w.publisher.Last(ctx)
 		if err == nil {
-			w.filter = nodelabel.NewFilter(w.agent.Settle, last)
+			w.filter = nodelabel.NewFilter(w.agent.Settle, last.Labels)
+			if now := w.agent.BootID; now != "" && last.BootID != "" && now != last.BootID {
+				w.filter.Rebooted()
+			}
 			w.succeeded()
 			return true
 		}
@@ -140,7 +143,7 @@ func (w *worker) update(s *sample) (changed bool) {
 	if ok {
 		changed = !maps.Equal(labels, w.content.Labels)
 		details, detailWait := w.details.filter(s, changed)
-		w.content = publish.Content{Labels: labels, Report: details, Seen: s.at}
+		w.content = publish.Content{Labels: labels, Report: details, BootID: w.agent.BootID, Seen: s.at}
 		if wait == 0 {
 			wait = detailWait
 		}

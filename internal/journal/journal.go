@@ -6,6 +6,8 @@ package journal
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -24,6 +26,21 @@ type Change struct {
 	Name string    `json:"name"`
 	Old  string    `json:"old,omitempty"`
 	New  string    `json:"new,omitempty"`
+}
+
+// Between returns the changes from some values to others at a time, sorted by name. "" is no value.
+func Between(was, is map[string]string, at time.Time) (changes []Change) {
+	names := maps.Clone(is)
+	if names == nil {
+		names = map[string]string{}
+	}
+	maps.Copy(names, was)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if was[name] != is[name] {
+			changes = append(changes, Change{at.UTC().Truncate(time.Second), name, was[name], is[name]})
+		}
+	}
+	return changes
 }
 
 // Encode returns the value of the annotation for changes, oldest first. The oldest are left out

@@ -43,6 +43,14 @@ func NewFilter(settle time.Duration, published label.Set) *Filter {
 	return &Filter{settle: settle, published: maps.Clone(published), since: map[string]time.Time{}}
 }
 
+// Rebooted tells that what is published is from an earlier boot, before the first reading. A state
+// label that this boot has not had yet need not settle.
+func (f *Filter) Rebooted() {
+	for name := range f.published {
+		f.since[name] = time.Time{}
+	}
+}
+
 // Next returns the labels to publish after a reading; ok is false when nothing is to
 // be published before the next reading. wait is the time until that is due; 0 for
 // none.

@@ -67,6 +67,46 @@ type step struct {
 // no GPU here: no labels, and none unknown.
 const gone = ""
 
+// After a reboot a state label that this boot has not had is taken away at once, once it can be
+// read. One that this boot has had settles as always, and hardware labels are read twice.
+func TestRebooted(t *testing.T) {
+	const s = time.Second
+	for _, test := range []struct {
+		name  string
+		steps []step
+	}{
+		{"drivers not loaded yet", []step{
+			{0, "capable=true level=PIX ready=false reason=GPUDriverNotLoaded peermem=false", "",
+				"capable=true level=PIX ready=false reason=GPUDriverNotLoaded peermem=false", false},
+			{s, "capable=true level=PIX ready=true peermem=true", "", "capable=true level=PIX ready=true peermem=true", false},
+			{2 * s, "capable=true level=PIX ready=false reason=NoActivePort peermem=true", "", "capable=true level=PIX ready=true peermem=true", true},
+		}},
+		{"first as before, then not", []step{
+			{0, "capable=true level=PIX ready=true peermem=true", "", "capable=true level=PIX ready=true peermem=true", false},
+			{s, "capable=true level=PIX ready=false reason=NoActivePort peermem=true", "", "capable=true level=PIX ready=true peermem=true", true},
+		}},
+		{"unknown at first", []step{
+			{0, "capable=true level=PIX", "ready reason peermem", "capable=true level=PIX ready=true peermem=true", false},
+			{s, "capable=true level=PIX ready=false reason=NoRDMADevice", "peermem", "capable=true level=PIX ready=false reason=NoRDMADevice peermem=true", false},
+		}},
+		{"other hardware", []step{
+			{0, "capable=true level=SYS ready=true peermem=true", "", "capable=true level=PIX ready=true peermem=true", true},
+			{s, "capable=true level=SYS ready=true peermem=true", "", "capable=true level=SYS ready=true peermem=true", false},
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := nodelabel.NewFilter(settle, set(t, "capable=true level=PIX ready=true peermem=true"))
+			f.Rebooted()
+			for i, st := range test.steps {
+				got, wait, ok := f.Next(nodelabel.Reading{Labels: set(t, st.read), Unknown: names(t, st.unknown), At: time.Unix(0, 0).Add(st.at)})
+				if diff := cmp.Diff(set(t, st.want), got); diff != "" || !ok || (wait == recheck) != st.hurry {
+					t.Errorf("step %d, wait %v (-want +got):\n%s", i, wait, diff)
+				}
+			}
+		})
+	}
+}
+
 func TestNext(t *testing.T) {
 	const s = time.Second
 	tests := []struct {

@@ -22,6 +22,8 @@ type Content struct {
 	// Report is what the labels follow from. Where it could not read a fact, Labels
 	// may have the value published before.
 	Report *report.Report
+	// BootID is the kernel's random id of this boot; "" where it is unknown.
+	BootID string
 	// Seen is when the machine was last read.
 	Seen time.Time
 }
@@ -31,8 +33,9 @@ type Content struct {
 type Publisher interface {
 	// Name is a word for logs and metrics.
 	Name() string
-	// Last returns the labels that are published now, without prefix; none for nothing.
-	Last(context.Context) (label.Set, error)
+	// Last returns the labels that are published now, and the boot in which they were
+	// published; no labels for nothing. The rest of the content is empty.
+	Last(context.Context) (Content, error)
 	// Publish makes what is published match the content, and does nothing if it does
 	// already. The error is ErrUnconfirmed, or says why publishing failed.
 	Publish(context.Context, Content) (wrote bool, err error)

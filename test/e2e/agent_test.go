@@ -149,7 +149,7 @@ func feature(node string) *nfdv1alpha1.NodeFeature {
 		TypeMeta: metav1.TypeMeta{APIVersion: nfdv1alpha1.SchemeGroupVersion.String(), Kind: "NodeFeature"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: agentName + "-" + node, Namespace: agentName,
-			Labels: map[string]string{nfdv1alpha1.NodeFeatureObjNodeNameLabel: node},
+			Labels: map[string]string{nfdv1alpha1.NodeFeatureObjNodeNameLabel: node, "app.kubernetes.io/managed-by": agentName},
 		},
 		// The Go type writes null for unset fields, which the schema refuses.
 		Spec: nfdv1alpha1.NodeFeatureSpec{Features: *nfdv1alpha1.NewFeatures(), Labels: map[string]string{}},

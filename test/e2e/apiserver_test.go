@@ -51,6 +51,7 @@ func (c *cluster) startAPI(ctx context.Context) error {
 		"--endpoint-reconciler-type=none", "--anonymous-auth=false", "--authorization-mode=RBAC", "--token-auth-file=tokens.csv",
 		"--service-account-issuer=https://e2e", "--service-account-key-file=key.pem", "--service-account-signing-key-file=key.pem",
 		"--audit-policy-file=audit.yaml", "--audit-log-path="+auditLog, "--audit-log-mode=blocking", "--audit-log-maxsize=10000", // MB: tests read on from where they were
+		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement", // OpenShift's default
 		"--allow-privileged")...); err != nil { // as in most clusters; Pod Security decides
 		return err
 	}

@@ -82,6 +82,9 @@ func TestRoleAllows(t *testing.T) {
 	if all, err := features.List(ctx, one); err != nil || len(all.Items) != 1 {
 		t.Errorf("list: %v, error %v", all, err)
 	}
+	if err := features.Delete(ctx, own.Name, metav1.DeleteOptions{}); err != nil {
+		t.Error("delete:", err)
+	}
 	for _, namespace := range []string{agentName, metav1.NamespaceDefault} {
 		if err := agent.tell(ctx, eventOf(n.name, namespace)); err != nil {
 			t.Errorf("create an event in %s: %v", namespace, err)
@@ -110,8 +113,10 @@ func (a *access) tell(ctx context.Context, e *corev1.Event) error {
 }
 
 // The admission policy lets an agent write events about its own node only, in its own name.
-func TestEventPolicy(t *testing.T) {
-	n, other := newNode(t, &shared, "event-policy"), newNode(t, &shared, "event-policy-other")
+func TestEventPolicy(t *testing.T) { testEventPolicy(t, &shared) }
+
+func testEventPolicy(t *testing.T, c *cluster) {
+	n, other := newNode(t, c, "event-policy"), newNode(t, c, "event-policy-other")
 	agent := n.bearer(t)
 	for _, test := range []struct {
 		name string
@@ -126,6 +131,18 @@ func TestEventPolicy(t *testing.T) {
 		{"another host", func(e *corev1.Event) { e.Source.Host = other.name }, "in no other name"},
 		{"another reason", func(e *corev1.Event) { e.Reason = "NodeNotReady" }, "about readiness"},
 		{"a finalizer", func(e *corev1.Event) { e.Finalizers = []string{"example.com/x"} }, "no metadata"},
+		{"a name to complete", func(e *corev1.Event) { e.GenerateName = "x" }, "no metadata"},
+		{"no reason", func(e *corev1.Event) { e.Reason = "" }, "denied"},
+		{"another type", func(e *corev1.Event) { e.Type = "Error" }, "about readiness"},
+		{"a message of 257 characters", func(e *corev1.Event) { e.Message = strings.Repeat("x", 257) }, "at most 256 characters"},
+		{"a message of 1.4 MB", func(e *corev1.Event) { e.Message = strings.Repeat("x", 1400<<10) }, "at most 256 characters"},
+		{"something related", func(e *corev1.Event) { e.Related = &corev1.ObjectReference{Name: strings.Repeat("x", 1<<20)} }, "no other fields"},
+		{"a series", func(e *corev1.Event) { e.Series = &corev1.EventSeries{Count: 1} }, "no other fields"},
+		{"an action", func(e *corev1.Event) { e.Action = strings.Repeat("x", 1<<20) }, "no other fields"},
+		{"a field path", func(e *corev1.Event) { e.InvolvedObject.FieldPath = strings.Repeat("x", 1<<20) }, "no other fields"},
+		{"a resource version", func(e *corev1.Event) { e.InvolvedObject.ResourceVersion = "1" }, "no other fields"},
+		{"another version of the Node", func(e *corev1.Event) { e.InvolvedObject.APIVersion = strings.Repeat("x", 1<<20) }, "no other fields"},
+		{"a long uid", func(e *corev1.Event) { e.InvolvedObject.UID = types.UID(strings.Repeat("x", 254)) }, "no other fields"},
 	} {
 		e := eventOf(n.name, metav1.NamespaceDefault)
 		test.edit(e)
@@ -146,12 +163,10 @@ func TestRoleRefuses(t *testing.T) {
 	}
 	ours, nfds := agent.nfd.NfdV1alpha1().NodeFeatures(agentName), agent.nfd.NfdV1alpha1().NodeFeatures(nfdNamespace)
 	core := agent.kube.CoreV1()
-	name := feature(n.name).Name
 	label := []byte(`{"metadata":{"labels":{"a":"b"}}}`)
 	foreign := feature(n.name)
 	foreign.Namespace = nfdNamespace
 	for what, err := range map[string]error{
-		"delete its NodeFeature":               ours.Delete(ctx, name, metav1.DeleteOptions{}),
 		"delete all NodeFeatures":              ours.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}),
 		"update its NodeFeature":               second(ours.Update(ctx, feature(n.name), metav1.UpdateOptions{})),
 		"write NodeFeatures of NFD":            agent.write(ctx, foreign),
@@ -176,7 +191,7 @@ func TestRoleRefuses(t *testing.T) {
 
 	want := []string{
 		`["" "events"]: create`,
-		`["nfd.k8s-sigs.io" "nodefeatures"]: create get list patch watch`,
+		`["nfd.k8s-sigs.io" "nodefeatures"]: create delete get list patch watch`,
 	}
 	if diff := cmp.Diff(want, rules(t, agent, agentName)); diff != "" {
 		t.Errorf("rights in its namespace (-want +got):\n%s", diff)

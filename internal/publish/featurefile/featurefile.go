@@ -14,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gdr-features/internal/label"
 	"gdr-features/internal/publish"
 )
 
@@ -63,12 +62,13 @@ func (*Publisher) Changed() <-chan struct{} { return nil }
 func (p *Publisher) path() string { return filepath.Join(p.dir, Name) }
 
 // Last reads the file back, without what has expired.
-func (p *Publisher) Last(context.Context) (label.Set, error) {
+func (p *Publisher) Last(context.Context) (publish.Content, error) {
 	text, err := p.read()
 	if err != nil {
-		return nil, err
+		return publish.Content{}, err
 	}
-	return parse(text).unexpired(p.now()), nil
+	f := parse(text)
+	return publish.Content{Labels: f.unexpired(p.now()), BootID: f.bootID}, nil
 }
 
 // Publish writes the file when its labels are not these, or when half the lifetime of its
@@ -83,10 +83,10 @@ func (p *Publisher) Publish(_ context.Context, c publish.Content) (wrote bool, e
 	}
 	f := parse(text)
 	fresh := f.expiry.Sub(c.Seen) > stateTTL/2 && !f.expiry.After(c.Seen.Add(stateTTL))
-	if text == format(c.Labels, f.expiry) && (fresh || !f.expires) {
+	if text == format(c, f.expiry) && (fresh || !f.expires) {
 		return false, nil
 	}
-	err = p.write(format(c.Labels, c.Seen.Add(stateTTL)))
+	err = p.write(format(c, c.Seen.Add(stateTTL)))
 	return err == nil, err
 }
 

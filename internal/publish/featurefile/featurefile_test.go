@@ -150,7 +150,7 @@ func TestPublish(t *testing.T) {
 		if wrote, err := p.publish(test.labels); wrote != test.wrote || err != nil {
 			t.Errorf("%d: wrote %v, error %v", i, wrote, err)
 		}
-		p.wantFile(format(test.labels, at(test.expiry)))
+		p.wantFile(format(publish.Content{Labels: test.labels}, at(test.expiry)))
 	}
 	p.must(true, nil)
 	p.wantAbsent()
@@ -161,7 +161,7 @@ func TestPublish(t *testing.T) {
 func TestNothing(t *testing.T) {
 	p := newPublisher(t)
 	p.must(false, nil)
-	if last, err := p.Last(t.Context()); len(last) > 0 || err != nil {
+	if last, err := p.Last(t.Context()); len(last.Labels) > 0 || err != nil {
 		t.Errorf("last %v, error %v", last, err)
 	}
 	if err := p.Remove(t.Context()); err != nil {
@@ -181,7 +181,7 @@ func TestLast(t *testing.T) {
 	}{{noon, ready()}, {expiry, hardware(ready())}} {
 		p.clock = test.now
 		got, err := p.Last(t.Context())
-		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+		if diff := cmp.Diff(test.want, got.Labels); diff != "" || err != nil {
 			t.Errorf("error %v (-want +got):\n%s", err, diff)
 		}
 	}
@@ -256,7 +256,7 @@ func TestInItsPlace(t *testing.T) {
 					t.Fatal(err)
 				}
 				p.touch()
-				if last, err := p.Last(t.Context()); len(last) > 0 || err != nil {
+				if last, err := p.Last(t.Context()); len(last.Labels) > 0 || err != nil {
 					t.Errorf("last %v, error %v", last, err)
 				}
 				if labels != nil && name == "directory" {

@@ -64,7 +64,7 @@ func TestNFDReads(t *testing.T) {
 			}
 			p.clock = time.Now()
 			last, err := p.Last(t.Context())
-			if diff := cmp.Diff(got, last.Prefixed(label.DefaultPrefix)); diff != "" || err != nil {
+			if diff := cmp.Diff(got, last.Labels.Prefixed(label.DefaultPrefix)); diff != "" || err != nil {
 				t.Errorf("read back, error %v (-NFD +we):\n%s", err, diff)
 			}
 		})

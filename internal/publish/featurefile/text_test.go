@@ -10,6 +10,7 @@ import (
 
 	"gdr-features/internal/label"
 	"gdr-features/internal/nodelabel"
+	"gdr-features/internal/publish"
 	"gdr-features/source/family"
 )
 
@@ -46,10 +47,10 @@ var (
 
 func TestFormat(t *testing.T) {
 	zone := time.FixedZone("elsewhere", 3600)
-	if diff := cmp.Diff(text, format(ready(), expiry.In(zone).Add(time.Nanosecond))); diff != "" {
+	if diff := cmp.Diff(text, format(publish.Content{Labels: ready()}, expiry.In(zone).Add(time.Nanosecond))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	lasting := format(hardware(ready()), expiry)
+	lasting := format(publish.Content{Labels: hardware(ready())}, expiry)
 	if want, _, _ := strings.Cut(text, "# +"); lasting != want {
 		t.Errorf("hardware alone:\n%s", lasting)
 	}
@@ -126,7 +127,7 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("%s=%s is not in the text", name, value)
 			}
 		}
-		again := parse(format(got.labels, expiry))
+		again := parse(format(publish.Content{Labels: got.labels, BootID: got.bootID}, expiry))
 		if diff := cmp.Diff(got.labels, again.labels); diff != "" {
 			t.Errorf("written and read again (-first +second):\n%s", diff)
 		}

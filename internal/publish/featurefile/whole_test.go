@@ -66,7 +66,7 @@ var versions = []label.Set{hardware(ready()), ready()}
 // whole reports whether a text is one of the two.
 func whole(text []byte) bool {
 	for _, labels := range versions {
-		if string(text) == format(labels, expiry) {
+		if string(text) == format(publish.Content{Labels: labels}, expiry) {
 			return true
 		}
 	}

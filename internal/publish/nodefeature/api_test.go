@@ -2,6 +2,7 @@ package nodefeature
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -18,12 +19,14 @@ import (
 	logtest "github.com/sirupsen/logrus/hooks/test"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
 	"gdr-features/host"
+	"gdr-features/internal/journal"
 	"gdr-features/internal/label"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
@@ -52,6 +55,10 @@ type api struct {
 	events   []corev1.Event
 	// answers has statuses by request, "DELETE": 403; 0 closes the connection.
 	answers map[string]int
+	// enforces: the agent may not delete the object, and so may not change its owners.
+	enforces bool
+	// unannotated: an older admission policy allows no journal.
+	unannotated bool
 	// theirs is what another field manager applies at each write.
 	theirs func(*v1alpha1.NodeFeature)
 }
@@ -126,9 +133,22 @@ func (a *api) apply(w http.ResponseWriter, r *http.Request) {
 	if err := json.NewDecoder(r.Body).Decode(object); err != nil {
 		a.Error(err)
 	}
-	if a.object == nil {
-		object.UID = "1"
+	refuse := ""
+	switch _, journaled := object.Annotations[journal.Annotation]; {
+	case a.unannotated && journaled:
+		refuse = "denied request: the agent may write no annotations but the one of nfd-master"
+	case a.enforces && a.object != nil && !slices.Equal(a.object.OwnerReferences, object.OwnerReferences):
+		refuse = "cannot set an ownerRef on a resource you can't delete: , <nil>"
 	}
+	if refuse != "" {
+		s := apierrors.NewForbidden(v1alpha1.Resource(resource), object.Name, errors.New(refuse))
+		s.ErrStatus.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		a.answerJSON(w, &s.ErrStatus)
+		return
+	}
+	object.UID = "1"
 	if a.theirs != nil {
 		a.theirs(object)
 	}
@@ -178,6 +198,10 @@ func (a *api) keep(object *v1alpha1.NodeFeature) {
 
 func (a *api) answer(w http.ResponseWriter, object any) {
 	w.Header().Set("Content-Type", "application/json")
+	a.answerJSON(w, object)
+}
+
+func (a *api) answerJSON(w http.ResponseWriter, object any) {
 	if err := json.NewEncoder(w).Encode(object); err != nil {
 		a.Error(err)
 	}
@@ -197,9 +221,7 @@ func (a *api) status(w http.ResponseWriter, code int) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	if err := json.NewEncoder(w).Encode(s); err != nil {
-		a.Error(err)
-	}
+	a.answerJSON(w, s)
 }
 
 // asked checks the requests since the last call.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
+	"gdr-features/internal/journal"
 	"gdr-features/internal/label"
 )
 
@@ -220,7 +221,7 @@ func isOurs(key string) bool {
 		return label.Ours(name)
 	}
 	switch key {
-	case v1alpha1.NodeFeatureObjNodeNameLabel, managedBy, v1alpha1.WorkerPodUIDAnnotation, metav1.InitialEventsAnnotationKey:
+	case v1alpha1.NodeFeatureObjNodeNameLabel, managedBy, v1alpha1.WorkerPodUIDAnnotation, journal.Annotation, metav1.InitialEventsAnnotationKey:
 		return true
 	}
 	return strings.HasPrefix(key, "gdr.")

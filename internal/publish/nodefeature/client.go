@@ -73,7 +73,8 @@ func do(ctx context.Context, r *rest.Request) rest.Result {
 	return r.MaxRetries(0).Do(ctx)
 }
 
-// object decodes the object of the client. Status 200 with any other is an error.
+// object decodes the object of the client. Status 200 with any other is an error, and so is one that
+// has not been stored: something before the API server returned what it was sent.
 func (c *client) object(r rest.Result) (*v1alpha1.NodeFeature, error) {
 	var got v1alpha1.NodeFeature
 	if err := r.Into(&got); err != nil {
@@ -81,6 +82,9 @@ func (c *client) object(r rest.Result) (*v1alpha1.NodeFeature, error) {
 	}
 	if got.Name != c.name || got.Namespace != c.namespace {
 		return &got, fmt.Errorf("the API server answers with the object %q instead of %q", got.Name, c.name)
+	}
+	if got.UID == "" || got.ResourceVersion == "" {
+		return &got, fmt.Errorf("the API server answers with an object %q without uid or resourceVersion", got.Name)
 	}
 	return &got, nil
 }

@@ -67,6 +67,50 @@ func TestConfirmed(t *testing.T) {
 	}
 }
 
+// A watch that has sent nothing for three minutes, not even a bookmark, does not count any more: the
+// object is read each time until a watch sends something.
+func TestSilentWatch(t *testing.T) {
+	for _, a := range []answer{silent, lists} {
+		t.Run(string(a), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &server{answer: works}
+				p, hook := s.watched(t)
+				time.Sleep(24 * time.Hour)
+				idle := len(s.requests())
+				s.holds(a)
+				began := time.Now()
+				for s.gets == 0 && time.Since(began) < time.Hour {
+					time.Sleep(time.Second)
+					if _, err := p.current(t.Context()); err != nil || p.cache.confirmed() != nil {
+						t.Fatalf("after %v: error %v", time.Since(began), err)
+					}
+				}
+				noticed := time.Since(began)
+				if noticed > maxSilence+time.Second || p.cache.alive {
+					t.Errorf("silent for %v, and counted as alive: %v", noticed, p.cache.alive)
+				}
+				if e := hook.AllEntries(); len(e) == 0 || !errors.Is(e[0].Data["error"].(error), errSilent) {
+					t.Errorf("logged %v", e)
+				}
+				time.Sleep(time.Hour)
+				if _, err := p.current(t.Context()); err != nil || s.gets != 2 {
+					t.Errorf("read %d times, error %v", s.gets, err)
+				}
+				asked := len(s.requests())
+				s.holds(works)
+				time.Sleep(maxSilence + 2*time.Minute)
+				if _, err := p.current(t.Context()); err != nil || !p.cache.alive || s.gets != 2 {
+					t.Errorf("alive %v, read %d times, error %v", p.cache.alive, s.gets, err)
+				}
+				t.Logf("read instead after %v; %d requests to watch in an hour of silence, %d in a day with bookmarks", noticed, asked, idle)
+				if len(hook.AllEntries()) > 3 || asked > 70 || idle > 50 {
+					t.Errorf("too many requests, or %d lines logged", len(hook.AllEntries()))
+				}
+			})
+		})
+	}
+}
+
 // Before the object is known it is read where watching is denied, and soon. An API server
 // that is overloaded, down or silent is not sent another kind of request: the error
 // says why nothing is known.

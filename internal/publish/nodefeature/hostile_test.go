@@ -1,6 +1,7 @@
 package nodefeature
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -165,6 +166,7 @@ func TestAnswerWithoutEnd(t *testing.T) {
 func TestAnswerOfAnother(t *testing.T) {
 	other := object(namespace, "another", node, "", v1alpha1.NodeFeatureSpec{})
 	bare := object(namespace, Name(node), node, "", v1alpha1.NodeFeatureSpec{})
+	bare.UID, bare.ResourceVersion = "1", "1"
 	for name, answer := range map[string]any{
 		"nothing": struct{}{}, "a list": list(), "null": nil, "text": "ok", "another object": other, "without labels": bare,
 		"a status": &metav1.Status{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusSuccess},
@@ -191,6 +193,35 @@ func TestAnswerOfAnother(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A write that is answered with what was written has not been stored: it has neither uid nor
+// resourceVersion. One of them is not enough.
+func TestEcho(t *testing.T) {
+	for _, stored := range []string{"", `"uid":"1",`, `"resourceVersion":"1",`} {
+		writes := 0
+		p, _ := hostile(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodGet {
+				http.NotFound(w, r)
+				return
+			}
+			writes++
+			text, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(bytes.Replace(text, []byte(`"metadata":{`), []byte(`"metadata":{`+stored), 1))
+		})
+		for range 3 {
+			if wrote, err := p.Publish(t.Context(), small(t, "ready")); wrote || err == nil || !strings.Contains(err.Error(), "without uid or resourceVersion") {
+				t.Errorf("%s wrote %v, error %v", stored, wrote, err)
+			}
+		}
+		if writes != 3 || len(p.journal) > 0 || len(p.published) > 0 {
+			t.Errorf("%d writes, published %v", writes, p.published)
+		}
 	}
 }
 

@@ -86,6 +86,9 @@ func (c *client) listWatch(to *objectCache) cache.ListerWatcher {
 	}
 }
 
+// forgotten makes the reflector list again, and not resume a watch that it cannot know the end of.
+var forgotten = watch.Event{Type: watch.Error, Object: &apierrors.NewResourceExpired(errSilent.Error()).ErrStatus}
+
 // resumedAfter is how long a watch that resumes another must last before it counts: it begins
 // with an error event where the API server has forgotten the version to start from.
 const resumedAfter = time.Second
@@ -116,22 +119,32 @@ func (w *watching) pass(ctx context.Context, to chan<- watch.Event, resumes bool
 	if resumes {
 		lasts = time.After(resumedAfter)
 	}
+	silence := time.NewTimer(maxSilence)
+	defer silence.Stop()
 	for {
+		var event watch.Event
 		select {
-		case event, ok := <-w.source.ResultChan():
+		case <-silence.C:
+			w.to.fellSilent(ctx)
+			event = forgotten
+		case next, ok := <-w.source.ResultChan():
 			if !ok {
 				return
 			}
-			if event.Type == watch.Error {
+			silence.Reset(maxSilence)
+			if event = next; event.Type == watch.Error {
 				w.to.failed(ctx, apierrors.FromObject(event.Object), true)
-			}
-			select {
-			case to <- event:
-			case <-w.StopChan():
-				return
+			} else if resumes {
+				w.to.heard()
 			}
 		case <-lasts:
 			w.to.opened(true)
+			continue
+		case <-w.StopChan():
+			return
+		}
+		select {
+		case to <- event:
 		case <-w.StopChan():
 			return
 		}

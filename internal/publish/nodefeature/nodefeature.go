@@ -18,6 +18,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
+	"gdr-features/internal/journal"
 	"gdr-features/internal/label"
 	"gdr-features/internal/publish"
 )
@@ -39,7 +40,10 @@ type Publisher struct {
 	history    history
 	omitted    []string // of the features, as last logged
 
-	published    label.Set       // what was published last, by this agent or the one before
+	published    label.Set         // what was published last, by this agent or the one before
+	codes        map[string]string // of findings, with their status, as published last
+	journal      []journal.Change
+	ownersKept   bool            // the API server lets the agent change no owner
 	events       []*corev1.Event // to be sent
 	eventsDenied bool            // logged already
 }
@@ -84,14 +88,14 @@ func (p *Publisher) Changed() <-chan struct{} {
 // Close does nothing: there is nothing to wait for.
 func (*Publisher) Close(context.Context) error { return nil }
 
-// Last returns the labels of the object.
-func (p *Publisher) Last(ctx context.Context) (label.Set, error) {
+// Last returns the labels of the object, and the boot in which it was written.
+func (p *Publisher) Last(ctx context.Context) (publish.Content, error) {
 	now, err := p.current(ctx)
 	if err != nil || now == nil {
-		return nil, err
+		return publish.Content{}, err
 	}
-	p.published = label.Published(now.Spec.Labels)
-	return maps.Clone(p.published), nil
+	p.published, p.codes = label.Published(now.Spec.Labels), codesOf(&now.Spec)
+	return publish.Content{Labels: maps.Clone(p.published), BootID: now.Spec.Features.Attributes[stateFeature].Elements[bootID]}, nil
 }
 
 // current returns the object, nil for none: from the watch, or read where there is none.
@@ -144,7 +148,7 @@ func (p *Publisher) Publish(ctx context.Context, c publish.Content) (wrote bool,
 		return false, err
 	}
 	p.queueEvent(p.published, c.Labels, c.Seen)
-	p.published = maps.Clone(c.Labels)
+	p.published, p.codes = maps.Clone(c.Labels), codesOf(&spec)
 	p.sendEvents(ctx)
 	return wrote, nil
 }
@@ -156,13 +160,17 @@ func (p *Publisher) write(ctx context.Context, now *v1alpha1.NodeFeature, spec v
 		return false, err
 	}
 	want := object(p.client.namespace, p.client.name, p.node, owner, spec)
+	if now != nil && p.ownersKept {
+		want.OwnerReferences = now.OwnerReferences
+	}
 	if now != nil && matches(now, want) {
 		if !p.history.repeats(p.now()) {
 			return false, nil
 		}
 		toggleAnnotation(now, want)
 	}
-	is, err := p.client.apply(ctx, want)
+	changes := p.annotate(want, now)
+	is, err := p.apply(ctx, want, now)
 	if err != nil {
 		return false, err
 	}
@@ -177,8 +185,26 @@ func (p *Publisher) write(ctx context.Context, now *v1alpha1.NodeFeature, spec v
 	if p.cache != nil {
 		p.cache.wrote(is)
 	}
+	p.journal = changes
 	p.history.wrote(is.ResourceVersion, owner, p.now())
 	return true, nil
+}
+
+// apply applies want, and does without what an API server or an admission policy of an older version
+// does not allow: labels matter more than an owner and a journal.
+func (p *Publisher) apply(ctx context.Context, want, now *v1alpha1.NodeFeature) (*v1alpha1.NodeFeature, error) {
+	is, err := p.client.apply(ctx, want)
+	if mayNotAnnotate(err) {
+		delete(want.Annotations, journal.Annotation)
+		is, err = p.client.apply(ctx, want)
+	}
+	if now != nil && mayNotOwn(err) {
+		p.log.WithError(err).Warn("the NodeFeature keeps the owners that it has: the role of the agent lacks the verb delete on nodefeatures, " +
+			"which the API server's admission plugin OwnerReferencesPermissionEnforcement asks for")
+		p.ownersKept, want.OwnerReferences = true, now.OwnerReferences
+		is, err = p.client.apply(ctx, want)
+	}
+	return is, err
 }
 
 // errNotWritten means that something between agent and etcd changes or drops what is written,

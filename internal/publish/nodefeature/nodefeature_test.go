@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
+	"gdr-features/internal/journal"
 	"gdr-features/internal/label"
 	"gdr-features/internal/publish"
 )
@@ -37,6 +38,7 @@ func TestPublish(t *testing.T) {
 	want := metav1.ObjectMeta{
 		Name: "gdr-features-node-1", Namespace: namespace, UID: "1", ResourceVersion: "1",
 		Labels:          map[string]string{"nfd.node.kubernetes.io/node-name": node, "app.kubernetes.io/managed-by": "gdr-features"},
+		Annotations:     map[string]string{journal.Annotation: o.Annotations[journal.Annotation]}, // see journal_test.go
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node, UID: uid}},
 	}
 	if diff := cmp.Diff(want, o.ObjectMeta); diff != "" {
@@ -50,7 +52,7 @@ func TestPublish(t *testing.T) {
 	}
 	a.must(p, false, c, "GET")
 	last, err := p.Last(t.Context())
-	if diff := cmp.Diff(c.Labels, last); diff != "" || err != nil {
+	if diff := cmp.Diff(c.Labels, last.Labels); diff != "" || err != nil {
 		t.Errorf("read back with error %v (-want +got):\n%s", err, diff)
 	}
 	a.asked("GET")
@@ -78,7 +80,7 @@ func TestNothing(t *testing.T) {
 	a := newAPI(t)
 	p, _ := a.publisher(node)
 	a.must(p, false, publish.Content{}, "GET")
-	if last, err := p.Last(t.Context()); len(last) > 0 || err != nil {
+	if last, err := p.Last(t.Context()); len(last.Labels) > 0 || err != nil {
 		t.Errorf("last %v, error %v", last, err)
 	}
 	a.asked("GET")
@@ -255,7 +257,7 @@ func TestWatched(t *testing.T) {
 	c := small(t, "ready")
 	a.must(p, true, c, "APPLY")
 	a.must(p, false, c, "")
-	if last, err := p.Last(t.Context()); len(last) != len(c.Labels) || err != nil {
+	if last, err := p.Last(t.Context()); len(last.Labels) != len(c.Labels) || err != nil {
 		t.Errorf("last %v, error %v", last, err)
 	}
 	c = small(t, "ports-down")

@@ -70,6 +70,9 @@ func specOf(c publish.Content, old *v1alpha1.NodeFeature) (spec v1alpha1.NodeFea
 	}
 	features := features.Node(c.Report, "gdr.")
 	features.Attributes["gdr.node"] = v1alpha1.NewAttributeFeatures(maps.Clone(c.Labels))
+	if c.BootID != "" {
+		features.Attributes[stateFeature].Elements[bootID] = c.BootID
+	}
 	if old != nil {
 		for _, name := range incomplete(c.Report) {
 			if before, ok := old.Spec.Features.Instances[name]; ok {

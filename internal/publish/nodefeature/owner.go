@@ -121,6 +121,14 @@ func (p *Publisher) readUID(ctx context.Context, bound Bound) (types.UID, error)
 	return uid, nil
 }
 
+// mayNotOwn reports whether a write was refused because it changes the owners of an object. Where
+// the admission plugin OwnerReferencesPermissionEnforcement is on, as in OpenShift, only those who
+// may delete an object may do that; who creates it may give it any (kubernetes
+// plugin/pkg/admission/gc/gc_admission.go, Validate).
+func mayNotOwn(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot set an ownerRef")
+}
+
 const (
 	// keptFor is how long an object that was deleted and written again must stay
 	// before it counts as published. The garbage collector needs milliseconds.

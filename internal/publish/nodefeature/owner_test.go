@@ -3,13 +3,18 @@ package nodefeature
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/sirupsen/logrus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 )
 
 // token makes a JSON web token of claims.
@@ -179,4 +184,44 @@ func TestOwnerRegisteredAgain(t *testing.T) {
 	if owners := a.is().OwnerReferences; len(owners) != 0 || len(hook.AllEntries()) > 1 {
 		t.Errorf("owners %v, %d lines logged", owners, len(hook.AllEntries()))
 	}
+}
+
+// Where the API server lets the agent change no owner, the labels are written all the same, and the
+// object keeps the owners that it has. That is tried once, and logged once.
+func TestOwnersKept(t *testing.T) {
+	for name, owners := range map[string][]metav1.OwnerReference{
+		"none":       nil,
+		"another":    {{APIVersion: "v1", Kind: "Node", Name: node, UID: "before"}},
+		"of another": {{APIVersion: "v1", Kind: "Pod", Name: "x", UID: "9"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAPI(t)
+			p, hook := a.publisher(node)
+			a.must(p, true, small(t, "ready"), "GET APPLY")
+			a.edit(func(o *v1alpha1.NodeFeature) { o.OwnerReferences = owners }, false)
+			a.enforces = true
+			for i, requests := range []string{"GET APPLY APPLY EVENT", "GET APPLY EVENT", "GET APPLY EVENT"} {
+				c := small(t, []string{"ports-down", "ready", "ports-down"}[i])
+				a.must(p, true, c, requests)
+				a.must(p, false, c, "GET")
+				if diff := cmp.Diff(map[string]string(c.Labels), known(a.is())); diff != "" {
+					t.Errorf("labels (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(owners, a.is().OwnerReferences); diff != "" {
+					t.Errorf("owners (-want +got):\n%s", diff)
+				}
+			}
+			if n := len(hook.AllEntries()); n != 1 || !strings.Contains(hook.LastEntry().Message, "verb delete") {
+				t.Errorf("%d lines logged", n)
+			}
+		})
+	}
+	a := newAPI(t) // refused for another reason
+	p, _ := a.publisher(node)
+	a.must(p, true, small(t, "ready"), "GET APPLY")
+	a.says("APPLY", http.StatusForbidden)
+	if wrote, err := p.Publish(t.Context(), small(t, "ports-down")); wrote || !apierrors.IsForbidden(err) {
+		t.Errorf("wrote %v, error %v", wrote, err)
+	}
+	a.asked("GET APPLY")
 }

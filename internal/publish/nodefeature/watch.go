@@ -23,6 +23,14 @@ const unwatchedLimit = time.Minute
 // maxBreaks is how many watches in a row may end with an error before this is a failure.
 const maxBreaks = 3
 
+// maxSilence is how long a watch may send nothing, and count as alive. An API server sends a
+// bookmark every minute (kubernetes staging/src/k8s.io/apiserver/pkg/storage/cacher/cacher.go,
+// defaultBookmarkFrequency), but something on the way may hold it back.
+const maxSilence = 3 * time.Minute
+
+// errSilent is why such a watch is given up.
+var errSilent = fmt.Errorf("the watch has sent nothing for %v", maxSilence)
+
 // errNoWatch is the reason where the API server gave none.
 var errNoWatch = errors.New("the API server does not answer the watch")
 
@@ -41,6 +49,7 @@ type objectCache struct {
 
 	open   bool      // the API server has accepted a watch
 	alive  bool      // and has sent the state that the watch starts from
+	silent bool      // the last one that was alive fell silent, and none has sent anything since
 	since  time.Time // when the last watch ended
 	err    error     // why there is none since then; nil where no request failed
 	breaks int       // watches in a row that ended with an error; see failed
@@ -106,7 +115,7 @@ func (c *objectCache) confirmed() error {
 }
 
 // mustRead reports whether the object has to be read. The lock is held.
-func (c *objectCache) mustRead() bool { return denied(c.err) && (!c.known || c.old()) }
+func (c *objectCache) mustRead() bool { return c.silent || denied(c.err) && (!c.known || c.old()) }
 
 // old reports whether what is known is old. The lock is held.
 func (c *objectCache) old() bool { return !c.alive && c.now().Sub(c.since) >= unwatchedLimit }
@@ -183,12 +192,35 @@ func (c *objectCache) Replace(list []any, version string) error {
 func (c *objectCache) Resync() error { return nil }
 
 // opened notes that the API server has accepted a watch. One that does not resume another
-// is alive after Replace.
+// is alive after Replace, one that follows a silent one after its first event.
 func (c *objectCache) opened(resumes bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open = true; resumes {
+	if c.open = true; resumes && !c.silent {
 		c.begin()
+	}
+}
+
+// heard notes an event of a watch that has begun with nothing.
+func (c *objectCache) heard() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open && c.silent {
+		c.begin()
+	}
+}
+
+// fellSilent notes that a watch has sent nothing for maxSilence: nothing is known since then.
+func (c *objectCache) fellSilent(ctx context.Context) {
+	c.mu.Lock()
+	news := !c.silent
+	if c.silent = true; c.alive {
+		c.alive, c.since = false, c.now().Add(-maxSilence)
+	}
+	notify(c.settled)
+	c.mu.Unlock()
+	if news {
+		c.failed(ctx, errSilent, false)
 	}
 }
 
@@ -197,7 +229,7 @@ func (c *objectCache) begin() {
 	if c.err != nil {
 		c.log.Info("the NodeFeature is watched again")
 	}
-	c.alive, c.err, c.cause, c.breaks = true, nil, publish.Cause{}, 0
+	c.alive, c.silent, c.err, c.cause, c.breaks = true, false, nil, publish.Cause{}, 0
 	notify(c.changed)
 }
 

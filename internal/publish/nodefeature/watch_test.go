@@ -35,6 +35,7 @@ type answer string
 const (
 	works   answer = "works"
 	silent  answer = "accepts a watch and sends nothing"
+	lists   answer = "lists, and accepts a watch and sends nothing" // a server that streams no lists
 	refuses answer = "connection refused"
 	errs    answer = "error event" // is all that a watch sends
 
@@ -71,7 +72,7 @@ var expired = apierrors.NewResourceExpired("too old resource version")
 func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	watch := r.URL.Query().Get("watch") != ""
+	watch, streams := r.URL.Query().Get("watch") != "", r.URL.Query().Get("sendInitialEvents") != ""
 	if !watch && r.URL.Query().Get("fieldSelector") == "" {
 		s.gets++
 		return respond(http.StatusNotFound, &apierrors.NewNotFound(v1alpha1.Resource(resource), "x").ErrStatus), nil
@@ -81,11 +82,13 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case s.answer == refuses:
 		return nil, syscall.ECONNREFUSED
-	case !watch && (s.answer == works || s.answer == listOnly):
+	case !watch && (s.answer == works || s.answer == listOnly || s.answer == lists):
 		return respond(http.StatusOK, &v1alpha1.NodeFeatureList{
 			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeFeatureList"},
 			ListMeta: metav1.ListMeta{ResourceVersion: "5"},
 		}), nil
+	case s.answer == lists && streams:
+		return respond(http.StatusForbidden, &failures[denies].ErrStatus), nil
 	case status != nil && (!watch || s.answer != errs):
 		return respond(int(status.ErrStatus.Code), &status.ErrStatus), nil
 	}
@@ -95,16 +98,26 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	send := func(kind string, object any) {
 		_ = json.NewEncoder(in).Encode(map[string]any{"type": kind, "object": object})
 	}
-	resumes := s.restarted && r.URL.Query().Get("sendInitialEvents") == ""
+	resumes := s.restarted && !streams
+	bookmark := &v1alpha1.NodeFeature{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeFeature"},
+		ObjectMeta: metav1.ObjectMeta{ResourceVersion: "5"},
+	}
 	go func(a answer) {
 		switch {
 		case a == works && resumes:
 			send("ERROR", &expired.ErrStatus)
 		case a == works: // there is no object
-			send("BOOKMARK", &v1alpha1.NodeFeature{
-				TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeFeature"},
-				ObjectMeta: metav1.ObjectMeta{ResourceVersion: "5", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}},
-			})
+			if first := bookmark.DeepCopy(); streams {
+				first.Annotations = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
+				send("BOOKMARK", first)
+			}
+			for r.Context().Err() == nil {
+				time.Sleep(time.Minute)
+				if s.is() == works {
+					send("BOOKMARK", bookmark)
+				}
+			}
 		case a == errs:
 			send("ERROR", &status.ErrStatus)
 		}
@@ -118,6 +131,19 @@ func respond(status int, object any) *http.Response {
 		panic(err)
 	}
 	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(text))}
+}
+
+func (s *server) is() answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.answer
+}
+
+// holds changes the answer, and sends no more bookmarks to the watches that there are.
+func (s *server) holds(a answer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer, s.times = a, nil
 }
 
 // becomes changes the answer, ends all watches and forgets the requests there were.
@@ -190,6 +216,9 @@ func TestWatchBackoff(t *testing.T) {
 						lines = append(lines, e.Level.String()+" "+e.Message)
 					}
 					want := []string{"warning cannot watch the NodeFeature; trying again until it works", "info the NodeFeature is watched again"}
+					if from == silent { // which is another cause
+						want = slices.Insert(want, 0, want[0])
+					}
 					if !slices.Equal(lines, want) {
 						t.Errorf("logged %q", lines)
 					}
