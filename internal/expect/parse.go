@@ -30,12 +30,14 @@ func (f *File) read(n *yaml.Node) error {
 	return yamlfile.Mapping(n, yamlfile.Keys{{"types", f.readTypes}}, "types")
 }
 
-func (f *File) readTypes(n *yaml.Node) error { return f.readEach(n, (*Type).read) }
+func (f *File) readTypes(n *yaml.Node) error {
+	return f.readEach(n, "name, match and expect", (*Type).read)
+}
 
-// readEach reads the types, each by a function.
-func (f *File) readEach(n *yaml.Node, read func(*Type, *yaml.Node) error) error {
+// readEach reads the types, each with some keys by a function.
+func (f *File) readEach(n *yaml.Node, keys string, read func(*Type, *yaml.Node) error) error {
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		return errors.New("must be a list of machine types, each with name and match")
+		return fmt.Errorf("must be a list of machine types, each with %s", keys)
 	}
 	lines := map[string]int{}
 	for _, item := range n.Content {

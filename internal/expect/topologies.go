@@ -24,7 +24,7 @@ type Topologies struct {
 func ParseTopologies(text []byte) (*Topologies, error) {
 	t := &Topologies{Files: map[string]string{}}
 	err := yamlfile.Decode(text, yamlfile.Reader(func(n *yaml.Node) error {
-		return yamlfile.Mapping(n, yamlfile.Keys{{"types", func(n *yaml.Node) error { return t.types.readEach(n, t.read) }}}, "types")
+		return yamlfile.Mapping(n, yamlfile.Keys{{"types", func(n *yaml.Node) error { return t.types.readEach(n, "name, match and file", t.read) }}}, "types")
 	}))
 	if err == nil && len(t.types.Types) == 0 {
 		err = errEmpty
