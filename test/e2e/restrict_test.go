@@ -58,7 +58,7 @@ func TestRestrictions(t *testing.T) {
 				n.expect(t, nil)
 			} else {
 				n.expect(t, labelsOf(t, ready))
-				a.change(t, "no-drivers")
+				a.become(t, "no-drivers")
 				if restriction.name == "none" {
 					n.expect(t, labelsOf(t, a.tree))
 				} else {
@@ -81,8 +81,8 @@ func (a *agent) confirm(t *testing.T, labels map[string]string) {
 	}
 }
 
-// change gives the agent's machine another state, and waits until the agent has published it.
-func (a *agent) change(t *testing.T, state string) {
+// become gives the agent's machine another state, and waits until the agent has published it.
+func (a *agent) become(t *testing.T, state string) {
 	t.Helper()
 	if err := a.process.stop(); err != nil {
 		t.Fatal(err)
