@@ -60,7 +60,7 @@ func (c *Flags) DefineMachine(f *pflag.FlagSet) {
 	f.StringVar(&c.Host.Root, "root", "/", "directory with the machine's sys/ and proc/, or a file written by snapshot")
 	f.StringVar(&c.Host.Sysfs, "sysfs", "", "directory to read instead of /sys of --root")
 	f.StringVar(&c.Host.Procfs, "procfs", "", "directory to read instead of /proc of --root")
-	f.StringVar(&c.TopologyFile, "topology-file", "", "take the levels from this NCCL topology file (XML), or from that of the machine's type: a list (.yaml), see docs/expect.md")
+	f.StringVar(&c.TopologyFile, "topology-file", "", "take the levels from this NCCL topology file (XML), or from a list of them by type of machine (.yaml)")
 	f.StringSliceVar(&c.NICFamilies, "nic-families", family.Names(family.Known().NICs), "families of NICs to judge by; those of other families are only listed")
 	f.StringSliceVar(&c.NICExclude, "nic-exclude", nil, "NICs not to judge: PCI addresses, vendor:device[:subvendor:subdevice], names of RDMA devices")
 	f.BoolVar(&c.ProbeVerbs, "probe-verbs", false, "ask the RDMA devices whether they support DMA-BUF, through /dev/infiniband")
