@@ -22,6 +22,8 @@ func (r *release) chart() error {
 		return err
 	}
 	c.Metadata.Version, c.Metadata.AppVersion = r.number(), r.version
+	c.Metadata.Home, c.Metadata.Sources = r.url, []string{r.url}
+	c.Metadata.Annotations["artifacthub.io/images"] = fmt.Sprintf("- name: gdr-features\n  image: %s:%s\n", r.image, r.version)
 	metadata, err := yaml.Marshal(c.Metadata)
 	if err != nil {
 		return err

@@ -19,18 +19,25 @@ func Parse(text []byte) (*File, error) {
 		return nil, err
 	}
 	if len(f.Types) == 0 {
-		return nil, &yamlfile.Error{Line: 1, Column: 1, Reason: "the file is empty; it must have the key types"}
+		return nil, errEmpty
 	}
 	return f, nil
 }
+
+var errEmpty = &yamlfile.Error{Line: 1, Column: 1, Reason: "the file is empty; it must have the key types"}
 
 func (f *File) read(n *yaml.Node) error {
 	return yamlfile.Mapping(n, yamlfile.Keys{{"types", f.readTypes}}, "types")
 }
 
 func (f *File) readTypes(n *yaml.Node) error {
+	return f.readEach(n, "name, match and expect", (*Type).read)
+}
+
+// readEach reads the types, each with some keys by a function.
+func (f *File) readEach(n *yaml.Node, keys string, read func(*Type, *yaml.Node) error) error {
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		return errors.New("must be a list of machine types, each with name, match and expect")
+		return fmt.Errorf("must be a list of machine types, each with %s", keys)
 	}
 	lines := map[string]int{}
 	for _, item := range n.Content {
@@ -38,7 +45,7 @@ func (f *File) readTypes(n *yaml.Node) error {
 			return yamlfile.At(item, fmt.Errorf("unreachable: type %s above matches every machine; move it to the end", f.Types[last].Name))
 		}
 		var t Type
-		if err := t.read(item); err != nil {
+		if err := read(&t, item); err != nil {
 			return err
 		}
 		if before := lines[t.Name]; before != 0 {

@@ -154,7 +154,11 @@ func TestDocumentation(t *testing.T) {
 		if !strings.Contains(text, "types:") {
 			continue // of something else
 		}
-		if _, err := Parse([]byte(text)); err != nil {
+		_, err := Parse([]byte(text))
+		if strings.Contains(text, "file:") {
+			_, err = ParseTopologies([]byte(text))
+		}
+		if err != nil {
 			t.Errorf("%v in\n%s", err, text)
 		}
 	}

@@ -94,7 +94,10 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 		rd.judge(&r)
 		return r
 	}
-	readFile := rd.startTopologyFile(parts)
+	var facts topology.Inputs
+	facts.File, facts.FileUnread = rd.namedTopologyFile(&r)
+	named := facts.File != nil || facts.FileUnread
+	readFile := rd.startTopologyFile(parts, named)
 	rd.readRest(ctx, parts)
 	r.RDMA, r.Kmod, r.Platform = rd.rdma.value, rd.kmod.value, rd.system.value
 	r.Platform.DMI, r.Platform.GPUs = rd.names.value, rd.gpus.value
@@ -102,8 +105,7 @@ func (rd *Reader) Read(ctx context.Context, parts Parts) Report {
 	rd.kmod.addProblems(&r, r.Kmod.Problems)
 	rd.system.addProblems(&r, r.Platform.Problems)
 	rd.gpus.addProblems(&r, r.Platform.GPUs.Problems)
-	facts := topology.Inputs{File: rd.options.TopologyFile}
-	if facts.File == nil {
+	if !named {
 		_ = readFile(ctx)
 		rd.file.addProblems(&r, nil)
 		facts.File, facts.FileUnread = rd.file.value, rd.file.err != nil

@@ -52,6 +52,8 @@ type Options struct {
 	OnlyWithGPU bool
 	// TopologyFile takes the place of the machine's own NCCL topology file; nil for none.
 	TopologyFile *nccl.File
+	// TopologyOf returns one by the type of the machine, nil for its own; nil without types.
+	TopologyOf func(*verdict.Node) (*nccl.File, error)
 	// AskVerbs asks RDMA devices whether they register DMA-BUF and for the active MTU of
 	// their ports, as verbs.Prober does; nil asks none.
 	AskVerbs func(ctx context.Context, fs *host.FS, questions []verbs.Question) []verbs.Answer

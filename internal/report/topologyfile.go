@@ -15,10 +15,23 @@ import (
 // virtualTopology is where NCCL looks for the machine's own (src/graph/topo.cc).
 const virtualTopology = "var/run/nvidia-topologyd/virtualTopology.xml"
 
-// startTopologyFile starts to read the machine's own topology file, if all parts are to be read,
-// concurrently with them: the levels are known even if a device hangs.
-func (rd *Reader) startTopologyFile(parts Parts) func(context.Context) error {
-	if parts != All || rd.options.TopologyFile != nil {
+// namedTopologyFile returns the topology file that the user names for the machine. unread: which
+// one is not known.
+func (rd *Reader) namedTopologyFile(r *Report) (file *nccl.File, unread bool) {
+	if rd.options.TopologyOf == nil {
+		return rd.options.TopologyFile, false
+	}
+	file, err := rd.options.TopologyOf(&r.Node)
+	if err != nil {
+		r.problem(err)
+	}
+	return file, err != nil
+}
+
+// startTopologyFile starts to read the machine's own topology file, if the user names none and all
+// parts are to be read, concurrently with them: the levels are known even if a device hangs.
+func (rd *Reader) startTopologyFile(parts Parts, named bool) func(context.Context) error {
+	if parts != All || named {
 		return func(context.Context) error { return nil }
 	}
 	fs, plugins, product := rd.fs, ncclPlugins(&rd.pci.value), rd.names.value.Product

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gdr-features/host"
+	"gdr-features/internal/expect"
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
@@ -17,6 +18,7 @@ import (
 	"gdr-features/test/testsize"
 	"gdr-features/topology"
 	"gdr-features/topology/nccl"
+	"gdr-features/verdict"
 )
 
 // hiddenSwitches is like half of a p4d.24xlarge: the hypervisor hides the switch above
@@ -91,6 +93,17 @@ func TestPluginTopologyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.Name = "other.xml"
+	// byType names that file for a product, and none for others.
+	byType := func(of string) report.Options {
+		types, err := expect.ParseTopologies([]byte("types: [{name: a, match: {product: " + of + ", gpu: A100*}, file: a.xml}]"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report.Options{TopologyOf: func(node *verdict.Node) (*nccl.File, error) {
+			name, err := types.Of(node)
+			return map[string]*nccl.File{"a": other}[name], err
+		}}
+	}
 	const noType = "/sys/class/dmi/id: sys_vendor and product_name do not say"
 	type want struct{ origin, level, nccl, file string }
 	var (
@@ -137,6 +150,10 @@ func TestPluginTopologyFile(t *testing.T) {
 		{name: "NVIDIA's alone", files: p4d(map[string]string{p4dFile: "-", virtualTopology: withSwitches}), want: from(virtualTopology)},
 		{name: "garbage in NVIDIA's", files: p4d(map[string]string{virtualTopology: "<"}), want: unknown, problem: virtualTopology},
 		{name: "a file that the user names", files: p4d(nil), options: report.Options{TopologyFile: other}, want: flat("other.xml")},
+		{name: "a file for this type", files: p4d(nil), options: byType("p4d.*"), want: flat("other.xml")},
+		{name: "a file for another type", files: p4d(nil), options: byType("p5.*"), want: found},
+		{name: "a file for another GPU", machine: strings.ReplaceAll(hiddenSwitches, "10de:20b0", "10de:2330"), files: p4d(nil), options: byType("p4d.*"), want: found},
+		{name: "a file for an unknown type", files: p4d(map[string]string{product: "-"}), options: byType("p4d.*"), want: unknown, problem: "the type of the machine cannot be read"},
 		{name: "EFA does not count", files: p4d(nil), options: mlx5, want: want{origin: "virtual"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,9 +5,12 @@
 package chart
 
 import (
+	"encoding/base64"
+	"encoding/xml"
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +22,6 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/lint"
-	"helm.sh/helm/v3/pkg/lint/support"
 	"sigs.k8s.io/yaml"
 )
 
@@ -239,20 +241,69 @@ func sets(v values, path string) bool {
 	return ok && sets(group, rest)
 }
 
-// Helm's lint has nothing to say of the chart, with no values and with all of them.
+// Helm's lint has nothing to say of the chart, with its defaults and with all values, and does say
+// that a chart without an icon lacks one.
 func TestLint(t *testing.T) {
-	repository := values{"image": values{"repository": image}}
 	for name, v := range map[string]values{
-		"no values":  repository,
-		"all values": merge(append(slices.Collect(maps.Values(switches(t))), repository)...),
+		"defaults":   {},
+		"all values": merge(append(slices.Collect(maps.Values(switches(t))), parse(t, "topologyFiles: []"))...),
 	} {
-		linter := lint.AllWithKubeVersion(dir, v, namespace, &kube)
-		if len(linter.Messages) == 0 {
-			t.Fatal("the linter says nothing of the icon; does it run at all?")
+		for _, m := range lint.AllWithKubeVersion(dir, v, namespace, &kube).Messages {
+			t.Errorf("%s: %v", name, m)
 		}
-		for _, m := range linter.Messages {
-			if m.Severity > support.InfoSev {
-				t.Errorf("%s: %v", name, m)
+	}
+	without := t.TempDir()
+	if err := os.CopyFS(without, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	metadata, err := os.ReadFile(filepath.Join(without, "Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	metadata = regexp.MustCompile(`(?m)^icon: .*$`).ReplaceAll(metadata, nil)
+	if err := os.WriteFile(filepath.Join(without, "Chart.yaml"), metadata, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said := lint.AllWithKubeVersion(without, nil, namespace, &kube).Messages; len(said) != 1 || !strings.Contains(said[0].Error(), "icon") {
+		t.Errorf("without an icon the linter says %v", said)
+	}
+}
+
+// Artifact Hub and people find out what the chart is.
+func TestMetadata(t *testing.T) {
+	c, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := c.Metadata
+	if m.Home == "" || len(m.Sources) == 0 || len(m.Maintainers) == 0 || m.Annotations["artifacthub.io/license"] != "Apache-2.0" {
+		t.Errorf("%+v", m)
+	}
+	text, found := strings.CutPrefix(m.Icon, "data:image/svg+xml;base64,")
+	if icon, err := base64.StdEncoding.DecodeString(text); !found || err != nil || xml.Unmarshal(icon, new(struct{ XMLName xml.Name })) != nil {
+		t.Errorf("the icon is no SVG: %v", err)
+	}
+}
+
+// global.imageRegistry takes the place of the registry in the image's name, if there is one.
+func TestImage(t *testing.T) {
+	for text, want := range map[string]string{
+		`{image: {repository: a.example.com/b/c}}`:                                                  "a.example.com/b/c:v1.0.0",
+		`{image: {repository: a.example.com/b/c}, global: {imageRegistry: m.example.com}}`:          "m.example.com/b/c:v1.0.0",
+		`{image: {repository: "localhost:5000/c", tag: t}, global: {imageRegistry: m.example.com}}`: "m.example.com/c:t",
+		`{image: {repository: localhost/c}, global: {imageRegistry: m.example.com/x}}`:              "m.example.com/x/c:v1.0.0",
+		`{image: {repository: b/c}, global: {imageRegistry: m.example.com}}`:                        "m.example.com/b/c:v1.0.0",
+		`{image: {repository: c.d}, global: {imageRegistry: m.example.com}}`:                        "m.example.com/c.d:v1.0.0",
+		`{global: {imageRegistry: m.example.com}}`:                                                  "m.example.com/gdr-features:v1.0.0",
+	} {
+		files, err := render(parse(t, text), kube)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		for _, name := range []string{"daemonset.yaml", "tests/publish.yaml"} {
+			if !strings.Contains(files[name], "image: "+want+"\n") {
+				t.Errorf("%s: %s has no image %s", text, name, want)
 			}
 		}
 	}
@@ -262,7 +313,10 @@ func TestLint(t *testing.T) {
 var failsIn = map[string]string{
 	`image: {repository: ""}`:       "daemonset.yaml",
 	`extraArgs: ["--listen=:9401"]`: "daemonset.yaml",
+	twoMonitors:                     "daemonset.yaml",
 }
+
+const twoMonitors = `monitoring: {enabled: true, serviceMonitor: {enabled: true}}`
 
 // Wrong values are errors that name the value.
 func TestWrongValues(t *testing.T) {
@@ -286,6 +340,16 @@ func TestWrongValues(t *testing.T) {
 		`monitoring: {rules: {runbookURL: README.md}}`: "/monitoring/rules/runbookURL",
 		`podLabels: {a: 1}`:                            "/podLabels/a",
 		`affinity: []`:                                 "/affinity",
+		twoMonitors:                                    "also set monitoring.podMonitor.enabled=false",
+		`{topologyFile: x, topologyFiles: [{name: a, match: {gpu: x}, xml: x}]}`: "set only one of them",
+		`topologyFiles: [{name: a/b, match: {gpu: x}, xml: x}]`:                  "/topologyFiles/0/name",
+		`topologyFiles: [{name: a, match: {topology: virtual}, xml: x}]`:         "/topologyFiles/0/match",
+		`topologyFiles: [{name: a, match: {gpu: x}}]`:                            "'xml'",
+		`commonLabels: {app.kubernetes.io/name: x}`:                              "/commonLabels",
+		`global: {imagePullSecrets: [{secret: x}]}`:                              "/global/imagePullSecrets/0",
+		`global: {imageRegistry: "a b"}`:                                         "/global/imageRegistry",
+		`monitoring: {serviceMonitor: {interval: 1 min}}`:                        "/monitoring/serviceMonitor/interval",
+		`revisionHistoryLimit: -1`:                                               "/revisionHistoryLimit",
 	} {
 		_, err := render(merge(values{"image": values{"repository": image}}, parse(t, text)), kube)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -23,13 +23,14 @@ var kinds = map[string]func() any{
 	"Pod":                              func() any { return new(corev1.Pod) },
 	"Role":                             func() any { return new(rbacv1.Role) },
 	"RoleBinding":                      func() any { return new(rbacv1.RoleBinding) },
+	"Service":                          func() any { return new(corev1.Service) },
 	"ServiceAccount":                   func() any { return new(corev1.ServiceAccount) },
 	"ValidatingAdmissionPolicy":        func() any { return new(admissionv1.ValidatingAdmissionPolicy) },
 	"ValidatingAdmissionPolicyBinding": func() any { return new(admissionv1.ValidatingAdmissionPolicyBinding) },
 }
 
 // custom are kinds of the Prometheus Operator, which test/e2e gives to an API server.
-var custom = []string{"PodMonitor", "PrometheusRule"}
+var custom = []string{"PodMonitor", "PrometheusRule", "ServiceMonitor"}
 
 // objects returns what a manifest has, decoded strictly: no field twice, none that the type
 // does not have.
@@ -67,6 +68,9 @@ func TestPairs(t *testing.T) {
 	for i, a := range names {
 		for _, b := range names[i:] {
 			what := a + " and " + b
+			if what == "topology-file and topology-files" { // one excludes the other
+				continue
+			}
 			var set *appsv1.DaemonSet
 			var test *corev1.Pod
 			for _, o := range objects(t, what, manifest(t, merge(all[a], all[b]))) {

@@ -50,7 +50,7 @@ if [ "$stamp" = "$(cat .bin/stamp 2>/dev/null)" ]; then
 	exit 0
 fi
 rm -f .bin/stamp
-echo "and the servers, 10 programs: the first time this takes minutes"
+echo "and the servers, 11 programs: the first time this takes minutes"
 nfd=sigs.k8s.io/node-feature-discovery
 # The linker alone can set where NFD looks for feature files. A relative name
 # gives each worker its own.
@@ -65,6 +65,7 @@ build nfd-worker . $nfd/cmd/nfd-worker "$features"
 build nfd-gc . $nfd/cmd/nfd-gc
 build nfd . $nfd/cmd/nfd "$features"
 install_tool helm helm.sh/helm/v3/cmd/helm@v3.22.0
+GOBIN="$PWD/.bin/helm4" go install -ldflags "-s -w" helm.sh/helm/v4/cmd/helm@v4.3.1
 install_tool kustomize sigs.k8s.io/kustomize/kustomize/v5@v5.8.2
 
 echo "fetching the resources of operators and schedulers ..."
@@ -79,6 +80,7 @@ prometheus=$(module github.com/prometheus-operator/prometheus-operator@v0.89.0)/
 cat "$gpu/config/crd/bases/nvidia.com_clusterpolicies.yaml" "$gpu/config/crd/bases/nvidia.com_nvidiadrivers.yaml" \
 	"$nic/config/crd/bases/mellanox.com_nicclusterpolicies.yaml" \
 	"$prometheus/monitoring.coreos.com_podmonitors.yaml" "$prometheus/monitoring.coreos.com_prometheusrules.yaml" \
+	"$prometheus/monitoring.coreos.com_servicemonitors.yaml" \
 	>.bin/operators.yaml
 rm -rf .bin/gpu-operator
 cp -r "$gpu/deployments/gpu-operator" .bin/gpu-operator

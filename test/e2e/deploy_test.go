@@ -149,8 +149,10 @@ var touching = [][]string{
 	{"feature-file", "both-publishers", "acs", "probe-verbs", "host-sys", "kernel-config", "openshift", "pod-security-context", "security-context"},
 	{"feature-file", "host-sys", "kernel-config", "topology-file", "expect", "extra-volumes"},
 	{"feature-file", "both-publishers", "no-node-events", "no-admission-policy", "openshift", "network-policy", "network-policy-from"},
-	{"monitoring", "pod-monitor", "rules", "dashboard"},
-	{"topology-file", "pod-metadata", "extra-env", "resources"},
+	{"monitoring", "pod-monitor", "rules", "dashboard", "service-monitor", "common"},
+	{"network-policy", "network-policy-from", "egress", "feature-file"},
+	{"topology-file", "pod-metadata", "extra-env", "resources", "common"},
+	{"topology-files", "expect", "global", "image"},
 	{"scheduling", "node-critical"},
 }
 

@@ -29,6 +29,7 @@ func exported(t *testing.T) metrics {
 	t.Helper()
 	known := metrics{
 		"up": {}, "kube_node_spec_unschedulable": {},
+		"kube_node_labels":     {"label_feature_node_kubernetes_io_gpudirect_rdma": nil},
 		"gdr:node_ready:max5m": {"cluster": nil, "node": nil},
 		"gdr:node_lost":        {"cluster": nil, "node": nil},
 		"gdr:node_not_set_up":  {"cluster": nil, "node": nil},

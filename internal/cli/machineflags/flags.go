@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -17,12 +18,15 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/cli"
 	"gdr-features/internal/config"
+	"gdr-features/internal/expect"
 	"gdr-features/internal/report"
 	"gdr-features/internal/show"
+	"gdr-features/internal/yamlfile"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/verbs"
 	"gdr-features/topology/nccl"
+	"gdr-features/verdict"
 )
 
 // ReadLimit is how long reading a machine may take. What has not been read then is unknown.
@@ -56,7 +60,7 @@ func (c *Flags) DefineMachine(f *pflag.FlagSet) {
 	f.StringVar(&c.Host.Root, "root", "/", "directory with the machine's sys/ and proc/, or a file written by snapshot")
 	f.StringVar(&c.Host.Sysfs, "sysfs", "", "directory to read instead of /sys of --root")
 	f.StringVar(&c.Host.Procfs, "procfs", "", "directory to read instead of /proc of --root")
-	f.StringVar(&c.TopologyFile, "topology-file", "", "take the levels from this NCCL topology file (XML)")
+	f.StringVar(&c.TopologyFile, "topology-file", "", "take the levels from this NCCL topology file (XML), or from a list of them by type of machine (.yaml)")
 	f.StringSliceVar(&c.NICFamilies, "nic-families", family.Names(family.Known().NICs), "families of NICs to judge by; those of other families are only listed")
 	f.StringSliceVar(&c.NICExclude, "nic-exclude", nil, "NICs not to judge: PCI addresses, vendor:device[:subvendor:subdevice], names of RDMA devices")
 	f.BoolVar(&c.ProbeVerbs, "probe-verbs", false, "ask the RDMA devices whether they support DMA-BUF, through /dev/infiniband")
@@ -128,10 +132,14 @@ func (c *Flags) Machine(open func(host.Options) (*host.FS, error), o report.Opti
 	if o.Exclude, err = pci.ParseExclusion(c.NICExclude); err != nil {
 		return nil, o, fmt.Errorf("--nic-exclude: %w", err)
 	}
-	if c.TopologyFile != "" {
-		if o.TopologyFile, err = readTopology(c.TopologyFile); err != nil {
-			return nil, o, err
-		}
+	switch ext := filepath.Ext(c.TopologyFile); {
+	case ext == ".yaml" || ext == ".yml":
+		o.TopologyOf, err = readTopologies(c.TopologyFile)
+	case c.TopologyFile != "":
+		o.TopologyFile, err = readTopology(c.TopologyFile)
+	}
+	if err != nil {
+		return nil, o, err
 	}
 	if c.ProbeVerbs {
 		prober := verbs.Prober{Families: o.Families}
@@ -152,6 +160,28 @@ func readTopology(path string) (*nccl.File, error) {
 	}
 	file.Name = path
 	return file, nil
+}
+
+// readTopologies reads a list of types of machines, and the topology file of each.
+func readTopologies(path string) (func(*verdict.Node) (*nccl.File, error), error) {
+	text, err := ReadFile(path, yamlfile.MaxSize)
+	if err != nil {
+		return nil, fmt.Errorf("--topology-file: %w", err)
+	}
+	types, err := expect.ParseTopologies(text)
+	if err != nil {
+		return nil, fmt.Errorf("--topology-file %s:%w", path, err) // path:line:column: reason
+	}
+	files := map[string]*nccl.File{}
+	for name, file := range types.Files {
+		if files[name], err = readTopology(filepath.Join(filepath.Dir(path), file)); err != nil {
+			return nil, err
+		}
+	}
+	return func(node *verdict.Node) (*nccl.File, error) {
+		name, err := types.Of(node)
+		return files[name], err
+	}, nil
 }
 
 // ReadFile reads a file of at most so many bytes.

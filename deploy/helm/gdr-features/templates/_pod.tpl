@@ -6,9 +6,9 @@ serviceAccountName: gdr-features
 automountServiceAccountToken: {{ has "nodefeature" $values.publish }}
 enableServiceLinks: false
 terminationGracePeriodSeconds: 5
-{{- with $values.imagePullSecrets }}
+{{- with include "gdr-features.imagePullSecrets" .root }}
 imagePullSecrets:
-  {{- toYaml . | nindent 2 }}
+  {{- . | nindent 2 }}
 {{- end }}
 {{- with $values.priorityClassName }}
 priorityClassName: {{ . }}
@@ -136,9 +136,9 @@ volumes:
 - name: GDR_FEATURES_PROBE_VERBS
   value: "true"
 {{- end }}
-{{- if .Values.topologyFile }}
+{{- if or .Values.topologyFile .Values.topologyFiles }}
 - name: GDR_FEATURES_TOPOLOGY_FILE
-  value: /etc/gdr-features-topology/topology.xml
+  value: /etc/gdr-features-topology/{{ ternary "topology.xml" "types.yaml" (ne .Values.topologyFile "") }}
 {{- end }}
 {{- if .Values.expect }}
 - name: GDR_FEATURES_EXPECT
@@ -175,7 +175,7 @@ volumes:
   mountPath: /boot
   readOnly: true
 {{- end }}
-{{- if .Values.topologyFile }}
+{{- if or .Values.topologyFile .Values.topologyFiles }}
 - name: topology
   mountPath: /etc/gdr-features-topology
   readOnly: true
@@ -210,7 +210,7 @@ volumes:
     path: /boot
     type: Directory
 {{- end }}
-{{- if .Values.topologyFile }}
+{{- if or .Values.topologyFile .Values.topologyFiles }}
 - name: topology
   configMap:
     name: gdr-features-topology
