@@ -16,7 +16,7 @@ import (
 // functions have none of their own.
 func (s *scanner) links() {
 	s.coherentLinks()
-	if !s.what.Advice && !s.what.Expect || s.what.Details { // with details, those of every function are read
+	if s.what.Details { // those of every function are read
 		return
 	}
 	read := func(f *Function) {
@@ -74,9 +74,11 @@ func (s *scanner) coherentLinks() {
 // as integrated endpoints have not, or none that can be read.
 func ReadLink(fs *host.FS, a Address) *Link {
 	base := a.dir() + "/"
+	dir := fs.In(a.dir())
+	defer dir.Close()
 	found := false
 	line := func(file string) string {
-		text, err := fs.Line(base + file)
+		text, err := dir.Line(base + file)
 		found = found || err == nil
 		return text
 	}
