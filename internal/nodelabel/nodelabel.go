@@ -128,7 +128,7 @@ var rows = [...]row{
 		return answer(f.expected.State)
 	}},
 	{name: label.Degraded, kind: state, value: func(f *facts) (string, bool) {
-		if f.notJudged() || f.Verdict.Capable == tristate.False {
+		if !f.mayHavePairs() || f.notJudged() || f.Verdict.Capable == tristate.False {
 			return "", false
 		}
 		return answer(f.Verdict.Degraded)

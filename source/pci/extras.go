@@ -19,10 +19,15 @@ func (s *scanner) links() {
 	if s.what.Details { // those of every function are read
 		return
 	}
+	done := map[Address]bool{}
 	read := func(f *Function) {
-		if f != nil && f.Link == nil {
-			f.Link = ReadLink(s.fs, f.Address)
+		if f == nil || done[f.Address] || f.Link != nil {
+			return
 		}
+		done[f.Address] = true
+		var err error
+		f.Link, err = readLink(s.fs, f.Address)
+		s.unread(err)
 	}
 	for f := range s.inv.All() {
 		if f.GPU == nil && f.NIC == nil || f.PhysFn != nil {
@@ -73,6 +78,12 @@ func (s *scanner) coherentLinks() {
 // ReadLink reads the state of a function's link from four files; nil where it has no link,
 // as integrated endpoints have not, or none that can be read.
 func ReadLink(fs *host.FS, a Address) *Link {
+	l, _ := readLink(fs, a)
+	return l
+}
+
+// readLink also returns why the first of the files that are there cannot be read.
+func readLink(fs *host.FS, a Address) (l *Link, unread error) {
 	base := a.dir() + "/"
 	dir := fs.In(a.dir())
 	defer dir.Close()
@@ -80,16 +91,19 @@ func ReadLink(fs *host.FS, a Address) *Link {
 	line := func(file string) string {
 		text, err := dir.Line(base + file)
 		found = found || err == nil
+		if unread == nil && err != nil && !host.Absent(err) {
+			unread = err
+		}
 		return text
 	}
-	l := Link{
+	l = &Link{
 		Speed: parseSpeed(line(LinkSpeedFile)), MaxSpeed: parseSpeed(line(MaxLinkSpeedFile)),
 		Width: parseWidth(line(LinkWidthFile)), MaxWidth: parseWidth(line(MaxLinkWidthFile)),
 	}
 	if !found {
-		return nil
+		return nil, unread
 	}
-	return &l
+	return l, unread
 }
 
 // parseSpeed reads "32.0 GT/s PCIe" or the older "16 GT/s"; 0 for "Unknown" and
