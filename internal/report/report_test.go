@@ -15,10 +15,8 @@ import (
 	"gdr-features/internal/nodelabel"
 	"gdr-features/internal/report"
 	"gdr-features/source"
-	"gdr-features/source/pci"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
-	"gdr-features/topology"
 	"gdr-features/verdict"
 )
 
