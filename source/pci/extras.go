@@ -12,65 +12,37 @@ import (
 	"gdr-features/tristate"
 )
 
-// links reads the links of GPU and NIC cards and of the bridges above them. Virtual
-// functions have none of their own.
+// links reads the links of GPU and NIC cards and of the bridges above them. Virtual functions have
+// none of their own. Where a GPU shares memory with its CPU, those of all GPUs and NICs are read: there
+// NCCL uses GPUDirect RDMA with the fastest NICs alone (topology/nccl).
 func (s *scanner) links() {
-	s.coherentLinks()
-	if s.what.Details { // those of every function are read
-		return
-	}
+	coherent := slices.ContainsFunc(s.inv.Functions, func(f Function) bool { return f.Coherent() })
 	done := map[Address]bool{}
 	read := func(f *Function) {
-		if f == nil || done[f.Address] || f.Link != nil {
+		if f == nil || done[f.Address] {
 			return
 		}
 		done[f.Address] = true
 		var err error
 		f.Link, err = readLink(s.fs, f.Address)
 		s.unread(err)
+		if l := f.link(); coherent && err != nil && (l.MaxSpeed == 0 || l.MaxWidth == 0) {
+			s.inv.LinksUnread = true
+		}
 	}
 	for f := range s.inv.All() {
-		if f.GPU == nil && f.NIC == nil || f.PhysFn != nil {
+		card := f
+		switch {
+		case coherent && f.classified():
+			read(f)
+		case f.GPU == nil && f.NIC == nil || f.PhysFn != nil:
 			continue
+		default:
+			card, _ = s.inv.Slot(f)
+			read(card)
 		}
-		card, _ := s.inv.Slot(f)
-		read(card)
 		for _, above := range card.Bridges {
 			read(s.inv.Find(above))
-		}
-	}
-}
-
-// coherentLinks reads the links of all GPUs and NICs and of the bridges above them where a GPU shares
-// memory with its CPU: there NCCL uses GPUDirect RDMA with the fastest NICs alone (topology/nccl).
-func (s *scanner) coherentLinks() {
-	if !slices.ContainsFunc(s.inv.Functions, func(f Function) bool { return f.Coherent() }) {
-		return
-	}
-	seen := map[Address]bool{}
-	read := func(f *Function) {
-		if f == nil || seen[f.Address] {
-			return
-		}
-		if seen[f.Address] = true; f.Link == nil {
-			f.Link = ReadLink(s.fs, f.Address)
-		}
-		if l := f.link(); l.MaxSpeed > 0 && l.MaxWidth > 0 {
-			return
-		}
-		for _, file := range []string{MaxLinkSpeedFile, MaxLinkWidthFile} {
-			if _, err := s.fs.Line(f.Address.dir() + "/" + file); err != nil && !host.Absent(err) {
-				s.inv.LinksUnread = true
-				s.unread(err)
-			}
-		}
-	}
-	for f := range s.inv.All() {
-		if f.classified() {
-			read(f)
-			for _, above := range f.Bridges {
-				read(s.inv.Find(above))
-			}
 		}
 	}
 }
