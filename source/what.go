@@ -17,7 +17,7 @@ type What struct {
 	// Process: which devices this process may use, as a container has only some, for env
 	// and check --pod.
 	Process bool
-	// Expect: what only a machine's type says: links of cards and firmware of NICs, for --expect.
+	// Expect: what only a machine's type says: the firmware of NICs, for --expect.
 	Expect bool
 	// Everything: also what another command would read, or this one if the machine had other
 	// devices, for a snapshot.

@@ -97,6 +97,7 @@ type Verdict struct {
 	Judged
 	// Others are the other families of GPUs that are here.
 	Others []Other
+	Degradation
 }
 
 // Doubted reports whether the reason is a state in which transfers are published to fail, and no
@@ -136,6 +137,7 @@ func judgeBy(node *Node, drives asker) Verdict {
 		v.Steps = append(v.Steps, v.steps...)
 		v.Others = node.others(v.GPU, pairs)
 	}
+	v.Degradation = v.degradation(node)
 	v.Ready, v.Reason = ready(node.PCIRead && !node.mayBeUnlisted(), v.Steps)
 	if v.Ready == tristate.Unknown && v.Capable == tristate.True && v.Doubt != "" {
 		v.Reason = v.Doubt

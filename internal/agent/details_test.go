@@ -148,6 +148,7 @@ func TestDetailsOfNodes(t *testing.T) {
 		"MTU of the device":         func(r *report.Report) { r.Asked = []verbs.Answer{{Device: "mlx5_0", MTUs: map[int]int{1: 1024}}} },
 		"kernel":                    func(r *report.Report) { r.Platform.Kernel = "6.8" },
 		"driver":                    func(r *report.Report) { r.Kmod.Drivers = map[string]kmod.Driver{"nvidia": {Version: "570.86.15"}} },
+		"finding that is unknown":   func(r *report.Report) { r.Findings = []finding.Finding{{Status: finding.StatusUnknown, Code: "A"}} },
 		"finding":                   func(r *report.Report) { r.Findings = []finding.Finding{{Status: finding.StatusWarn, Code: "A"}} },
 	} {
 		start, d := time.Unix(1e9, 0), details{settle: 10 * s}

@@ -284,5 +284,6 @@ func (d *details) filter(s *sample, labelsChanged bool) (show *report.Report, wa
 func sameDetails(a, b *report.Report) bool {
 	sameMTUs := func(a, b verbs.Answer) bool { return a.Device == b.Device && maps.Equal(a.MTUs, b.MTUs) }
 	return a.PCIRead == b.PCIRead && a.RDMA.Complete == b.RDMA.Complete && reflect.DeepEqual(&a.Matrix, &b.Matrix) &&
-		reflect.DeepEqual(features.State(a), features.State(b)) && slices.EqualFunc(a.Asked, b.Asked, sameMTUs)
+		reflect.DeepEqual(features.State(a), features.State(b)) &&
+		slices.Equal(features.Findings(a), features.Findings(b)) && slices.EqualFunc(a.Asked, b.Asked, sameMTUs)
 }

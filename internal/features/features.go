@@ -25,6 +25,7 @@ const Labels = "node"
 //     what it is for instead of GPUs: "north-south", or "excluded" by the user; rail,
 //     its number among the NICs that jobs use; and of its first active port, or else
 //     its first: linkLayer, rateGbps, state, mtu, mtuFrom, gidIndex;
+//   - instances finding: check, status (FAIL, WARN, UNKNOWN) and code of each finding that is not OK;
 //   - instances pair: gpu and nic (addresses), rdma, level, nccl, bridge (the deepest
 //     common one, "" without one).
 //
@@ -38,6 +39,7 @@ func Node(r *report.Report, prefix string) *v1alpha1.Features {
 	f.Instances[prefix+"gpu"] = instances(r.Matrix.GPUs, func(g *topology.GPU) attrs { return ofFunction(g.Function) })
 	f.Instances[prefix+"nic"] = nics(r)
 	f.Instances[prefix+"pair"] = instances(r.Matrix.Pairs, func(p *topology.Pair) attrs { return pair(&r.Matrix, p) })
+	f.Instances[prefix+"finding"] = instances(Findings(r), (*Finding).attrs)
 	return f
 }
 

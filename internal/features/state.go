@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
 	"gdr-features/topology"
 )
@@ -29,8 +28,8 @@ func State(r *report.Report) map[string]string {
 
 // codes are those of findings that are not OK, sorted. What is not known has none.
 func codes(r *report.Report) (all []string) {
-	for i := range r.Findings {
-		if f := &r.Findings[i]; f.Status == finding.StatusFail || f.Status == finding.StatusWarn {
+	for _, f := range Findings(r) {
+		if f.Wrong() {
 			all = append(all, string(f.Code))
 		}
 	}

@@ -30,6 +30,17 @@ func TestState(t *testing.T) {
 	if diff := cmp.Diff(want, State(&r)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	r.Findings[0].Check, r.Findings[2].Check, r.Findings[3].Check, r.Findings[4].Check = "link", "acs", "iommu", "link"
+	found := []attrs{{"check": "acs", "status": "FAIL", "code": "A"}, {"check": "iommu", "status": "UNKNOWN", "code": "C"}, {"check": "link", "status": "WARN", "code": "B"}}
+	for i, e := range Node(&r, "gdr.").Instances["gdr.finding"].Elements {
+		if diff := cmp.Diff(map[string]string(found[i]), e.Attributes); diff != "" {
+			t.Errorf("finding %d (-want +got):\n%s", i, diff)
+		}
+		found[i] = nil
+	}
+	if found[2] != nil {
+		t.Errorf("findings that are missing: %v", found)
+	}
 	if diff := cmp.Diff(map[string]string{}, State(&report.Report{})); diff != "" {
 		t.Errorf("of nothing (-want +got):\n%s", diff)
 	}

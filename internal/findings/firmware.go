@@ -28,7 +28,7 @@ func withoutIBGDA(f *judged) (nics finding.Subjects) {
 	if f.NIC == nil || f.NIC.NoIBGDA == nil {
 		return nics
 	}
-	for _, n := range f.forGPUs() {
+	for _, n := range f.ForGPUs() {
 		if n.RDMA != nil && f.NIC.NoIBGDA.Has(n.RDMA.Firmware) {
 			nics.Add(n.RDMA.Name+" ("+n.RDMA.Firmware+")", finding.Saw(path.Join(rdma.Class, n.RDMA.Name, "fw_ver"), n.RDMA.Firmware))
 		}

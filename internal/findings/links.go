@@ -2,12 +2,10 @@ package findings
 
 import (
 	"fmt"
-	"slices"
 
 	"gdr-features/internal/finding"
 	"gdr-features/internal/show"
 	"gdr-features/source/pci"
-	"gdr-features/topology"
 	"gdr-features/tristate"
 )
 
@@ -29,7 +27,13 @@ func judgeLinks(f *judged) finding.Said {
 		}
 		return warning.Do(reseat, coldBoot)
 	}
-	if links := len(f.links()); links > 0 {
+	links := 0
+	for _, l := range f.Verdict.Links {
+		if !l.Between && l.Full == tristate.True {
+			links++
+		}
+	}
+	if links > 0 {
 		return finding.OK("%s of GPUs and NICs at full width, NICs at full speed", show.Count(links, "PCIe link"))
 	}
 	return finding.Said{}
@@ -40,46 +44,19 @@ const reseat = "reseat the card or its riser, look for AER errors in dmesg and a
 
 const coldBoot = "a cold boot trains the link again"
 
-// cardLink is the PCI Express link of a card: its own end, the GPU or NIC on it, and
-// what the link lacks.
-type cardLink struct {
-	card, fn *pci.Function
-	lacks    []pci.LinkLack
-}
-
-// links returns the link of the card of each eligible GPU and NIC, once each, as far as
-// it can be judged.
-func (f *judged) links() []cardLink {
-	var all []cardLink
-	for _, fn := range f.functions(eligible) {
-		card, port := f.PCI.Slot(fn)
-		if fn.PhysFn != nil || slices.ContainsFunc(all, func(l cardLink) bool { return l.card == card }) {
-			continue
-		}
-		if full, lacks := pci.FullLink(card, port, fn.NIC != nil); full != tristate.Unknown || len(lacks) > 0 {
-			all = append(all, cardLink{card, fn, lacks})
-		}
-	}
-	return all
-}
-
 // degraded lists what has fewer lanes, or is slower, than both ends can do: the links of
 // cards, then those of the bridges above them.
 func degraded(f *judged) (links finding.Subjects) {
-	cards := f.links()
-	for _, l := range cards {
-		kind := "NIC"
-		if isGPU(l.fn) {
-			kind = "GPU"
-		}
-		for _, lack := range l.lacks {
-			links.Add(fmt.Sprintf("%s %v runs at %v", kind, l.fn.Address, lack), sawLack(l.card, lack)...)
-		}
-	}
-	for _, l := range f.bridgeLinks(cards) {
-		for _, lack := range l.lacks {
-			links.Add(fmt.Sprintf("the link between %v and %v above %v runs at %v", l.upper.Address, l.lower.Address,
-				l.below, lack), sawLack(l.less, lack)...)
+	for _, l := range f.Verdict.Links {
+		for _, lack := range l.Lacks {
+			name := fmt.Sprintf("NIC %v", l.Of.Address)
+			switch {
+			case l.Between:
+				name = fmt.Sprintf("the link between %v and %v above %v", l.Upper.Address, l.Lower.Address, l.Of.Address)
+			case isGPU(l.Of):
+				name = fmt.Sprintf("GPU %v", l.Of.Address)
+			}
+			links.Add(fmt.Sprintf("%s runs at %v", name, lack), sawLack(l.Less, lack)...)
 		}
 	}
 	return links
@@ -91,89 +68,4 @@ func sawLack(fn *pci.Function, l pci.LinkLack) []string {
 		finding.Saw(fn.Address.File(l.NowFile), l.Value(l.Now)),
 		finding.Saw(fn.Address.File(l.OwnFile), l.Value(l.Own)),
 	}
-}
-
-// bridgeLink is a PCI Express link between two bridges, less the one of them that shows
-// less than both can do.
-type bridgeLink struct {
-	upper, lower, less *pci.Function
-	below              pci.Address // the GPU or NIC
-	lacks              []pci.LinkLack
-}
-
-// bridgeLinks returns the links that are proven to lack something between the bridges above
-// the eligible GPUs and their nearest NICs, up to the root port: all traffic of theirs that
-// does not turn in a switch passes them, and with ACS redirection or a translating IOMMU that
-// between the two as well. Only bare metal is judged: the bridges that hypervisors show have
-// no link, whatever their files say (on EC2, one of 8 GT/s above GPUs with one of 32).
-func (f *judged) bridgeLinks(cards []cardLink) []bridgeLink {
-	if guest(f) || f.Platform.Virtual != tristate.False && !f.PCI.CPUPort() {
-		return nil
-	}
-	done := map[pci.Address]bool{}
-	for _, l := range cards { // of a NIC with a switch of its own
-		done[l.card.Address] = true
-	}
-	var all []bridgeLink
-	for _, gpu := range f.Matrix.GPUs {
-		if !gpu.Eligible {
-			continue
-		}
-		for _, fn := range append([]*pci.Function{gpu.Function}, gpu.Near(topology.Usable).Functions...) {
-			for _, lower := range f.uplinks(fn) {
-				if done[lower.Address] {
-					continue
-				}
-				done[lower.Address] = true
-				if l := f.lacking(lower); l != nil {
-					l.below = fn.Address
-					all = append(all, *l)
-				}
-			}
-		}
-	}
-	return all
-}
-
-// uplinks returns the upstream ports of the switches above a function, each the lower end of
-// a link: from the port that the function is plugged into, every second bridge. Bridges in
-// any other order, not from a root port on, are left out.
-func (f *judged) uplinks(fn *pci.Function) (ports []*pci.Function) {
-	for i := len(fn.Bridges) - 2; i > 0 && len(fn.Bridges)%2 == 1; i -= 2 {
-		if port := f.PCI.Find(fn.Bridges[i]); port != nil {
-			ports = append(ports, port)
-		}
-	}
-	return ports
-}
-
-// lacking judges the link above an upstream port by what either end shows; nil where
-// nothing is proven to lack.
-func (f *judged) lacking(lower *pci.Function) *bridgeLink {
-	upper := f.PCI.Port(lower)
-	if upper == nil {
-		return nil
-	}
-	speed := !f.onlyGPUs(lower)
-	for _, ends := range [...][2]*pci.Function{{lower, upper}, {upper, lower}} {
-		if full, lacks := pci.FullLink(ends[0], ends[1], speed); full == tristate.False {
-			return &bridgeLink{upper: upper, lower: lower, less: ends[0], lacks: lacks}
-		}
-	}
-	return nil
-}
-
-// onlyGPUs: below a switch are only GPUs, of whose card it may be. The driver of an idle GPU
-// may slow down the link above such a switch instead of the GPU's own.
-func (f *judged) onlyGPUs(bridge *pci.Function) bool {
-	below := f.functions(func(fn *pci.Function) bool {
-		return !fn.Bridge() && slices.Contains(fn.Bridges,
-			bridge.Address)
-	})
-	return !slices.ContainsFunc(below, func(fn *pci.Function) bool {
-		first := fn.Address
-		first.Function = 0 // its audio and USB functions are beside it
-		gpu := f.PCI.Find(first)
-		return gpu == nil || gpu.GPU == nil
-	})
 }

@@ -178,29 +178,14 @@ var nearPort = check{
 	},
 }
 
-// nearPortsDown finds GPUs whose nearest NICs have no active port while farther
-// ones have: the pair that is left is worse than the machine's level says.
 func nearPortsDown(f *judged) (gpus finding.Subjects) {
-	f.eachNearPortDown(func(gpu *topology.GPU, near, left *topology.Pair) {
-		dead, alive := &f.Matrix.NICs[near.NIC], &f.Matrix.NICs[left.NIC]
-		gpus.Add(fmt.Sprintf("%v has %s at %v %s, and %s at %v next", gpu.Address, nicName(dead), near.Level,
-			lackOf(dead).text, nicName(alive), left.Level),
+	for _, far := range f.Verdict.FarPorts {
+		dead, alive := &f.Matrix.NICs[far.Near.NIC], &f.Matrix.NICs[far.Left.NIC]
+		gpus.Add(fmt.Sprintf("%v has %s at %v %s, and %s at %v next", far.GPU.Address, nicName(dead), far.Near.Level,
+			lackOf(dead).text, nicName(alive), far.Left.Level),
 			sawPorts(dead)...)
-	})
+	}
 	return gpus
-}
-
-func (f *judged) eachNearPortDown(do func(gpu *topology.GPU, near, left *topology.Pair)) {
-	if f.Verdict.ActivePort != tristate.True || !f.Matrix.Complete || !f.RDMA.Complete {
-		return
-	}
-	for i := range f.Matrix.GPUs {
-		gpu := &f.Matrix.GPUs[i]
-		near, left := f.nearestOf(i)
-		if gpu.Eligible && near != nil && left != nil && left.Level > near.Level {
-			do(gpu, near, left)
-		}
-	}
 }
 
 // portLack is why a NIC has no active port, and what to do.
@@ -218,32 +203,8 @@ func lackOf(n *topology.NIC) portLack {
 
 // nearNICUp says what the nearest NICs need.
 func nearNICUp(f *judged) string {
-	var all []string
-	f.eachNearPortDown(func(_ *topology.GPU, near, _ *topology.Pair) {
-		all = append(all, lackOf(&f.Matrix.NICs[near.NIC]).fix)
-	})
-	return strings.Join(finding.Unique(all), "; ")
-}
-
-// nearestOf returns a GPU's pair with the first of its nearest NICs, and the same of those that have
-// an active port; nil where a level or a port is not known.
-func (f *judged) nearestOf(gpu int) (near, left *topology.Pair) {
-	m := &f.Matrix
-	first := func(n topology.Nearest) *topology.Pair {
-		if len(n.NICs) == 0 {
-			return nil
-		}
-		return &m.PairsOf(gpu)[n.NICs[0]]
-	}
-	active := map[int]bool{}
-	for nic, p := range m.PairsOf(gpu) {
-		up := verdict.HasActivePort(&m.NICs[nic])
-		if m.NICs[nic].Eligible && (p.Level == topology.Unknown || up == tristate.Unknown) {
-			return nil, nil
-		}
-		active[nic] = m.NICs[nic].Eligible && up == tristate.True
-	}
-	return first(m.GPUs[gpu].Near(topology.Usable)), first(m.NearAmong(gpu, func(nic int) bool { return active[nic] }))
+	return strings.Join(finding.Unique(finding.Map(f.Verdict.FarPorts,
+		func(far verdict.FarPort) string { return lackOf(&f.Matrix.NICs[far.Near.NIC]).fix })), "; ")
 }
 
 func nicName(n *topology.NIC) string { return cmp.Or(n.Name(), n.Address()) }

@@ -37,6 +37,7 @@ const (
 	ACS        = "gdr.acs"
 	Storage    = "gpudirect.storage"
 	Expected   = "gdr.expected"
+	Degraded   = "gdr.degraded"
 )
 
 // Set is labels by name, without prefix. A fact that is not known has no label.

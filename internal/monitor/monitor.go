@@ -4,6 +4,7 @@ package monitor
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"gdr-features/internal/features"
 	"gdr-features/internal/report"
 	"gdr-features/tristate"
 )
@@ -41,7 +43,7 @@ func New(version string, publishers []string, maxAge time.Duration, now func() t
 		now: now, maxAge: maxAge, seen: now(), registry: prometheus.NewRegistry(), waiting: map[string]bool{},
 		collect: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "gdr_collect_seconds", Help: "Time to read and judge the whole machine.",
-			Buckets: []float64{.001, .0025, .01, .025, .1, .5, 2.5}, // few: each is a series of every node
+			Buckets: []float64{.001, .005, .025, .1, 1}, // few: each is a series of every node
 		}),
 		publish: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "gdr_publish_total", Help: "Publications by result: written, failed, or reverted: written because others had changed it. Content that has not changed is not written.",
@@ -196,6 +198,38 @@ var metrics = [...]metric{
 			}
 		}
 	}},
+	{"gdr_finding", "What a check found wrong (WARN, FAIL); always 1. Where that is much, check and status are empty.", []string{"check", "status", "code"}, wrong},
+}
+
+const (
+	// mostFindings is how many series gdr_finding has at most, less one for each deviation, and
+	// fewestFindings how many it may always have: a node has 40 of all kinds.
+	mostFindings, fewestFindings = 18, 2
+	// furtherFindings stands in place of a code where there are more.
+	furtherFindings = "more"
+)
+
+// wrong adds the findings that say that something is wrong, or their codes alone where they are many.
+func wrong(r *report.Report, add adder) {
+	all := slices.DeleteFunc(features.Findings(r), func(f features.Finding) bool { return !f.Wrong() })
+	most := mostFindings
+	if r.Expected != nil {
+		most = max(mostFindings-len(r.Expected.Deviations()), fewestFindings)
+	}
+	if len(all) > most {
+		var codes []features.Finding
+		for _, f := range all {
+			if code := (features.Finding{Code: f.Code}); !slices.Contains(codes, code) {
+				codes = append(codes, code)
+			}
+		}
+		if all = codes; len(all) > most {
+			all = append(all[:most-1], features.Finding{Code: furtherFindings})
+		}
+	}
+	for _, f := range all {
+		add(1, f.Check, string(f.Status), string(f.Code))
+	}
 }
 
 // pairs adds the pairs whose level is known. Names of devices that are not UTF-8 may

@@ -117,7 +117,7 @@ func TestSeries(t *testing.T) {
 			if pairs {
 				wantPairs = size.gpus * size.nics
 			}
-			if all > maxSeries || all < 30 || pair != wantPairs {
+			if all != maxSeries || names["gdr_finding"] != 2 || !strings.Contains(body, `{check="",code="more",status=""} 1`) || pair != wantPairs {
 				t.Errorf("%d GPUs and %d NICs: %d series, want at most %d, and %d of pairs, want %d: %v", size.gpus, size.nics, all, maxSeries, pair, wantPairs, names)
 			}
 		}

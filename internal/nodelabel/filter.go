@@ -26,8 +26,9 @@ type Reading struct {
 // the machine. It remembers what is published and which changes are pending.
 //
 //   - Hardware labels change only after two equal readings.
-//   - A state label becomes true at once. A published value is taken away or replaced by
-//     another one only after the machine has not had it for the settle time without a break.
+//   - A state label becomes true at once, except gdr.degraded, which is bad news. A published value
+//     is taken away or replaced by another one only after the machine has not had it for the settle
+//     time without a break.
 //   - A label whose facts could not be read stays as it was published.
 //   - A node whose NIC is in no table is not called one without NIC when the NIC's driver goes.
 type Filter struct {
@@ -167,7 +168,7 @@ func (f *Filter) settled(name string, r Reading, settling *bool) (value string, 
 	case value == was:
 		delete(f.since, name)
 		return was, false
-	case !had, value == "true":
+	case !had, value == "true" && name != label.Degraded:
 		delete(f.since, name)
 		return value, true
 	}

@@ -127,6 +127,12 @@ var rows = [...]row{
 		}
 		return answer(f.expected.State)
 	}},
+	{name: label.Degraded, kind: state, value: func(f *facts) (string, bool) {
+		if !f.mayHavePairs() || f.notJudged() || f.Verdict.Capable == tristate.False {
+			return "", false
+		}
+		return answer(f.Verdict.Degraded)
+	}},
 }
 
 // All returns the names of all labels, with those of the given families.

@@ -46,6 +46,7 @@ func TestLabels(t *testing.T) {
 		Capable: tristate.True, ConnectX: tristate.False, Ready: tristate.False, Reason: verdict.NoActivePort, Peermem: tristate.True, DMABuf: tristate.False,
 		Link: "infiniband", Rate: new(400), IOMMU: "passthrough", ACS: "clear",
 	}
+	allTrue.Degraded = tristate.False
 	software := kmod.State{Storage: tristate.False}
 	software.MOFED = kmod.MOFED{Origin: kmod.OriginMOFED, Version: "24.10-1.1.4.0 (OFED)"}
 	software.Symbols = kmod.Symbols{kmod.PeerMemoryAPI: {Found: tristate.False}}
@@ -81,7 +82,7 @@ func TestLabels(t *testing.T) {
 			label.Topology: "physical", label.DataDirect: "true", label.Align: "numaNode",
 			label.Ready: "false", label.Reason: "NoActivePort", label.Peermem: "true", label.DMABuf: "false", label.PeerDirect: "none",
 			label.MOFED: "24.10-1.1.4.0__OFED", label.Rate: "400", label.Link: "infiniband", label.IOMMU: "passthrough", label.ACS: "clear", label.Storage: "false",
-			label.Expected: "false",
+			label.Expected: "false", label.Degraded: "false",
 		}, nil},
 		{
 			"counted, and none is eligible",
@@ -102,6 +103,7 @@ func TestLabels(t *testing.T) {
 			[]string{
 				label.Capable, label.ConnectX, label.Level, label.BestLevel, label.NCCLDefault, label.Topology, label.Align, label.Ready, label.Reason,
 				label.DMABuf, label.PeerDirect, label.Rate, label.Link, label.IOMMU, label.ACS, label.Storage,
+				label.Degraded,
 			},
 		},
 	}
@@ -150,7 +152,7 @@ func TestRows(t *testing.T) {
 		},
 		state: {
 			"gpudirect.rdma", "gdr.reason", "gdr.peermem", "gdr.dmabuf", "gdr.peerdirect", "gdr.mofed", "gdr.rate", "gdr.link",
-			"gdr.iommu", "gdr.acs", "gpudirect.storage", "gdr.expected",
+			"gdr.iommu", "gdr.acs", "gpudirect.storage", "gdr.expected", "gdr.degraded",
 		},
 	}
 	got := map[kind][]string{}

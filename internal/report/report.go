@@ -100,8 +100,9 @@ var (
 	ForTopo = Options{What: source.What{Advice: true, Details: true}}
 	// ForEnv is for env and topo -o slurm: the matrix, the ports, and device nodes.
 	ForEnv = Options{What: source.What{Process: true}}
-	// ForPublishing is for publishing all ports beside the labels, and what they use.
-	ForPublishing = Options{What: source.What{Publish: true}, OnlyWithGPU: true}
+	// ForPublishing is for publishing what every check of the node found beside the labels, and all
+	// ports with what they use.
+	ForPublishing = Options{What: source.What{Publish: true, Advice: true}, OnlyWithGPU: true}
 )
 
 // Commands are all of them. What expectations need is among the details of the first.

@@ -15,10 +15,8 @@ import (
 	"gdr-features/internal/nodelabel"
 	"gdr-features/internal/report"
 	"gdr-features/source"
-	"gdr-features/source/pci"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
-	"gdr-features/topology"
 	"gdr-features/verdict"
 )
 
@@ -163,20 +161,12 @@ func shownByDevice(m *machine.Machine) bool {
 // advice needs more, and ForTopo reads all that ForCheck does.
 func TestFactsDoNotMatter(t *testing.T) {
 	t.Parallel()
-	labels := cmpopts.IgnoreFields(verdict.Verdict{}, "Judged") // what is judged for findings rests on more
+	labels := cmpopts.IgnoreFields(verdict.Verdict{}, "Judged", "Degradation") // what is judged for findings rests on more
 	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			dir := m.Tree(t, m.Ready())
-			for _, facts := range []source.What{{}, report.ForPublishing.What} {
-				r := collect(t, dir, facts)
-				coherent := slices.ContainsFunc(r.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Coherent() }) // NCCL's rating there rests on links
-				linked := slices.ContainsFunc(r.PCI.Functions, func(f pci.Function) bool { return f.Link != nil })
-				if r.Kmod.Advice != nil {
-					t.Errorf("%+v reads Kmod.Advice, which only advice needs", facts)
-				}
-				if linked != coherent {
-					t.Errorf("%+v: Link of a function is read: %v; it is needed only with GPUs that are coherent: %v", facts, linked, coherent)
-				}
+			if r := collect(t, dir, source.What{}); r.Kmod.Advice != nil {
+				t.Error("labels read Kmod.Advice, which only advice needs")
 			}
 			needed, advised, everything := collect(t, dir, source.What{}), collect(t, dir, report.ForCheck.What), collect(t, dir, report.ForTopo.What)
 			if diff := cmp.Diff(advised.Verdict, everything.Verdict, labels); diff != "" && len(needed.Matrix.GPUs) > 0 {

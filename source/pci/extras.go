@@ -12,60 +12,37 @@ import (
 	"gdr-features/tristate"
 )
 
-// links reads the links of GPU and NIC cards and of the bridges above them. Virtual
-// functions have none of their own.
+// links reads the links of GPU and NIC cards and of the bridges above them. Virtual functions have
+// none of their own. Where a GPU shares memory with its CPU, those of all GPUs and NICs are read: there
+// NCCL uses GPUDirect RDMA with the fastest NICs alone (topology/nccl).
 func (s *scanner) links() {
-	s.coherentLinks()
-	if !s.what.Advice && !s.what.Expect || s.what.Details { // with details, those of every function are read
-		return
-	}
+	coherent := slices.ContainsFunc(s.inv.Functions, func(f Function) bool { return f.Coherent() })
+	done := map[Address]bool{}
 	read := func(f *Function) {
-		if f != nil && f.Link == nil {
-			f.Link = ReadLink(s.fs, f.Address)
+		if f == nil || done[f.Address] {
+			return
+		}
+		done[f.Address] = true
+		var err error
+		f.Link, err = readLink(s.fs, f.Address)
+		s.unread(err)
+		if l := f.link(); coherent && err != nil && (l.MaxSpeed == 0 || l.MaxWidth == 0) {
+			s.inv.LinksUnread = true
 		}
 	}
 	for f := range s.inv.All() {
-		if f.GPU == nil && f.NIC == nil || f.PhysFn != nil {
+		card := f
+		switch {
+		case coherent && f.classified():
+			read(f)
+		case f.GPU == nil && f.NIC == nil || f.PhysFn != nil:
 			continue
+		default:
+			card, _ = s.inv.Slot(f)
+			read(card)
 		}
-		card, _ := s.inv.Slot(f)
-		read(card)
 		for _, above := range card.Bridges {
 			read(s.inv.Find(above))
-		}
-	}
-}
-
-// coherentLinks reads the links of all GPUs and NICs and of the bridges above them where a GPU shares
-// memory with its CPU: there NCCL uses GPUDirect RDMA with the fastest NICs alone (topology/nccl).
-func (s *scanner) coherentLinks() {
-	if !slices.ContainsFunc(s.inv.Functions, func(f Function) bool { return f.Coherent() }) {
-		return
-	}
-	seen := map[Address]bool{}
-	read := func(f *Function) {
-		if f == nil || seen[f.Address] {
-			return
-		}
-		if seen[f.Address] = true; f.Link == nil {
-			f.Link = ReadLink(s.fs, f.Address)
-		}
-		if l := f.link(); l.MaxSpeed > 0 && l.MaxWidth > 0 {
-			return
-		}
-		for _, file := range []string{MaxLinkSpeedFile, MaxLinkWidthFile} {
-			if _, err := s.fs.Line(f.Address.dir() + "/" + file); err != nil && !host.Absent(err) {
-				s.inv.LinksUnread = true
-				s.unread(err)
-			}
-		}
-	}
-	for f := range s.inv.All() {
-		if f.classified() {
-			read(f)
-			for _, above := range f.Bridges {
-				read(s.inv.Find(above))
-			}
 		}
 	}
 }
@@ -73,21 +50,32 @@ func (s *scanner) coherentLinks() {
 // ReadLink reads the state of a function's link from four files; nil where it has no link,
 // as integrated endpoints have not, or none that can be read.
 func ReadLink(fs *host.FS, a Address) *Link {
+	l, _ := readLink(fs, a)
+	return l
+}
+
+// readLink also returns why the first of the files that are there cannot be read.
+func readLink(fs *host.FS, a Address) (l *Link, unread error) {
 	base := a.dir() + "/"
+	dir := fs.In(a.dir())
+	defer dir.Close()
 	found := false
 	line := func(file string) string {
-		text, err := fs.Line(base + file)
+		text, err := dir.Line(base + file)
 		found = found || err == nil
+		if unread == nil && err != nil && !host.Absent(err) {
+			unread = err
+		}
 		return text
 	}
-	l := Link{
+	l = &Link{
 		Speed: parseSpeed(line(LinkSpeedFile)), MaxSpeed: parseSpeed(line(MaxLinkSpeedFile)),
 		Width: parseWidth(line(LinkWidthFile)), MaxWidth: parseWidth(line(MaxLinkWidthFile)),
 	}
 	if !found {
-		return nil
+		return nil, unread
 	}
-	return &l
+	return l, unread
 }
 
 // parseSpeed reads "32.0 GT/s PCIe" or the older "16 GT/s"; 0 for "Unknown" and

@@ -145,9 +145,9 @@ func TestScanLinks(t *testing.T) {
 	}
 }
 
-// TestScanAdvised: the links of GPU and NIC cards are read and of the bridges
+// TestScanCards: the links of GPU and NIC cards are read and of the bridges
 // above them, and no others. A NIC with a switch of its own is one card.
-func TestScanAdvised(t *testing.T) {
+func TestScanCards(t *testing.T) {
 	dir := write(t, `pci0000:10 numa=0
   0000:10:01.0 port 8086:352a
     0000:11:00.0 switch 10b5:9797
@@ -171,11 +171,10 @@ func TestScanAdvised(t *testing.T) {
 		return all
 	}
 	want := []string{"0000:10:01.0", "0000:11:00.0", "0000:12:00.0", "0000:12:01.0", "0000:13:00.0", "0000:14:00.0"}
-	if diff := cmp.Diff(want, linked(source.What{Advice: true})); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if got := linked(source.What{}); got != nil {
-		t.Errorf("not asked for: links of %v", got)
+	for _, what := range []source.What{{}, {Advice: true}, {Publish: true}} {
+		if diff := cmp.Diff(want, linked(what)); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", what, diff)
+		}
 	}
 	inv := scan(t, dir, source.What{})
 	for address, want := range map[string][2]string{

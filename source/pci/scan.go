@@ -70,8 +70,8 @@ func (inv *Inventory) Find(a Address) *Function {
 }
 
 // Scan reads the PCI functions: the ids and place of each, and of GPUs, NICs and data-direct
-// functions what else Function has. Links of cards and of the bridges above them are for advice
-// and expectations, Memory for advice. With details all of it is read of every function, and ACS
+// functions what else Function has, with the links of their cards and of the bridges above them.
+// Memory is for advice. With details all of it is read of every function, and ACS
 // and VPD, which touch configuration space. The error tells that the bus itself cannot be read.
 func Scan(fs *host.FS, table family.Table, what source.What) (Inventory, error) {
 	s := scanner{fs: fs, table: table, what: what, bridges: map[string][]Address{}}

@@ -161,6 +161,9 @@ func TestScan(t *testing.T) {
 	}}
 	want.Functions[1].SubVendor = 0x1000
 	for i := range want.Functions {
+		if want.Functions[i].PhysFn == nil {
+			want.Functions[i].Link = &pci.Link{Speed: 32, MaxSpeed: 32, Width: 16, MaxWidth: 16}
+		}
 		want.Functions[i].IDFile = pci.ModaliasFile
 		want.Functions[i].Classify(family.Known())
 	}
