@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds into .bin what TestCompatibility and TestOldestKubernetes run: older versions of NFD
-# and of kube-apiserver, each with the dependencies it was released with.
+# Builds into .bin what the tests with the tag compatibility run: other versions of NFD and of
+# Kubernetes, each with the dependencies it was released with.
 set -eu
 cd "$(dirname "$0")"
 export CGO_ENABLED=0
@@ -43,14 +43,18 @@ nfd() { # nfd DIRECTORY VERSION
 	echo "$stamp" >"$bin/$1/stamp"
 }
 
-kubernetes() { # kubernetes DIRECTORY MINOR.PATCH
+kubernetes() { # kubernetes DIRECTORY MINOR.PATCH PROGRAM...
 	made "$1" "$2" && return
 	own "$1" k8s.io/kubernetes "v1.$2" "s#^\t\(k8s\.io/[a-z-]*\) => .*#\t\1 => \1 v0.$2#"
-	build "$1" kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver "-X k8s.io/component-base/version.gitVersion=v1.$2 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=${2%.*}"
-	echo "$stamp" >"$bin/$1/stamp"
+	directory=$1 version=$2
+	shift 2
+	for program; do
+		build "$directory" "$program" "k8s.io/kubernetes/cmd/$program" "-X k8s.io/component-base/version.gitVersion=v1.$version -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=${version%.*}"
+	done
+	echo "$stamp" >"$bin/$directory/stamp"
 }
 
 nfd nfd-0.16 v0.16.6
-kubernetes kubernetes-1.29 29.15
-kubernetes kubernetes-1.30 30.14
-kubernetes kubernetes-1.37 37.2
+kubernetes kubernetes-1.29 29.15 kube-apiserver
+kubernetes kubernetes-1.30 30.14 kube-apiserver
+kubernetes kubernetes-1.37 37.2 kube-apiserver kube-scheduler

@@ -75,15 +75,3 @@ func TestOldestKubernetes(t *testing.T) {
 		})
 	}
 }
-
-// TestFirstKubernetes deploys the admission policies to the oldest kube-apiserver that has them, and
-// tries what they allow and what they refuse.
-func TestFirstKubernetes(t *testing.T) {
-	const version = "1.30"
-	c := ownCluster(t, "first", "kubernetes-"+version, (*cluster).start)
-	if v, err := c.admin.kube.Discovery().ServerVersion(); err != nil || v.Major+"."+v.Minor != version {
-		t.Fatalf("Kubernetes %v, error %v", v, err)
-	}
-	testPolicyBounds(t, c)
-	testEventPolicy(t, c)
-}

@@ -35,7 +35,7 @@ func startWith(t *testing.T, version string, flags ...string) *cluster {
 }
 
 // TestVersionsOfKubernetes: with the oldest Kubernetes that needs no setting of its own, and with
-// the newest, our manifests apply, the admission policy counts (start says so), labels come and
+// the newest, our manifests apply, the admission policies refuse what they should, labels come and
 // change, the NodeFeature is the Node's, and kubectl-gdr lists it.
 func TestVersionsOfKubernetes(t *testing.T) {
 	for _, version := range []string{"1.30", "1.37"} {
@@ -59,6 +59,8 @@ func TestVersionsOfKubernetes(t *testing.T) {
 				t.Error("kubectl gdr lists no node")
 			}
 			a.deleteNode(t)
+			testPolicyBounds(t, c)
+			testEventPolicy(t, c)
 			t.Logf("Kubernetes %s: %.0f s", version, time.Since(begun).Seconds())
 		})
 	}
