@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds into .bin what TestCompatibility and TestOldestKubernetes run: older versions of NFD
+# Builds into .bin what TestCompatibility, TestOldestKubernetes and TestFirstKubernetes run: older versions of NFD
 # and of kube-apiserver, each with the dependencies it was released with.
 set -eu
 cd "$(dirname "$0")"
