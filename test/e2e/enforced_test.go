@@ -47,7 +47,7 @@ func TestOwnerEnforced(t *testing.T) {
 	begun := a.strained(t, "without the verb delete: an object without owner")
 	begun.recovers(t, 10, 3, owners)
 	unloaded := a.strained(t, "without the verb delete: the driver is unloaded")
-	unload(t, tree)
+	unloadPeermem(t, tree)
 	unloaded.recovers(t, 4, 2, owners)
 	if !a.said(t, "verb delete") {
 		t.Error("the log does not say what the role lacks")
@@ -98,7 +98,7 @@ func TestReboot(t *testing.T) {
 				t.Fatal(err)
 			}
 			boot(test.boot)
-			unload(t, tree)
+			unloadPeermem(t, tree)
 			labels := labelsOf(t, tree)
 			if labels[prefix+"gdr.peermem"] == ready[prefix+"gdr.peermem"] {
 				t.Fatal("the driver is not unloaded")
@@ -125,5 +125,12 @@ func TestReboot(t *testing.T) {
 				t.Error("the journal does not say that")
 			}
 		})
+	}
+}
+
+func unloadPeermem(t *testing.T, tree string) {
+	t.Helper()
+	if err := os.RemoveAll(filepath.Join(tree, "sys/module/nvidia_peermem")); err != nil {
+		t.Fatal(err)
 	}
 }

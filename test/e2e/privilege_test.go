@@ -132,7 +132,7 @@ func testEventPolicy(t *testing.T, c *cluster) {
 		{"another reason", func(e *corev1.Event) { e.Reason = "NodeNotReady" }, "about readiness"},
 		{"a finalizer", func(e *corev1.Event) { e.Finalizers = []string{"example.com/x"} }, "no metadata"},
 		{"a name to complete", func(e *corev1.Event) { e.GenerateName = "x" }, "no metadata"},
-		{"no reason", func(e *corev1.Event) { e.Reason = "" }, "denied"},
+		{"no reason", func(e *corev1.Event) { e.Reason = "" }, "about readiness"},
 		{"another type", func(e *corev1.Event) { e.Type = "Error" }, "about readiness"},
 		{"a message of 257 characters", func(e *corev1.Event) { e.Message = strings.Repeat("x", 257) }, "at most 256 characters"},
 		{"a message of 1.4 MB", func(e *corev1.Event) { e.Message = strings.Repeat("x", 1400<<10) }, "at most 256 characters"},
@@ -287,7 +287,7 @@ func TestPolicy(t *testing.T) {
 		{"with a finalizer", agent, edited(func(f *nfdv1alpha1.NodeFeature) { f.Finalizers = []string{"example.com/x"} }), "may change no finalizers"},
 		{"with an annotation", agent, edited(func(f *nfdv1alpha1.NodeFeature) { f.Annotations = map[string]string{"a": "b"} }), "may write no annotations"},
 		{"with another label of the object", agent, edited(func(f *nfdv1alpha1.NodeFeature) { f.Labels["a"] = "b" }), "may label the NodeFeature with nothing"},
-		{"with an owner that blocks", agent, flagged(&yes, nil), "may make no other owner"},
+		{"with an owner that blocks", agent, flagged(&yes, nil), "cannot set blockOwnerDeletion"},
 		{"with an owner that controls", agent, flagged(nil, &yes), "may make no other owner"},
 		{"with a newline in a label", agent, edited(func(f *nfdv1alpha1.NodeFeature) {
 			f.Spec.Labels = map[string]string{prefix + "gdr.x\nexample.com/y": "1"}
