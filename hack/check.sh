@@ -23,7 +23,6 @@ check() {
 	# In .ci/run full:
 	man) ./hack/man-lint.sh ;; #: manual pages (mandoc)
 	long) GO=$go ./hack/test.sh long ;; #: all tests, all inputs, with the race detector (5 min)
-	mutate) "$go" test "${uncached[@]}" -trimpath -v -tags mutate ./test/mutate ;; #: whether tests notice wrong judgements (10 min)
 	licenses) #: the license of each linked module
 		mkdir -p bin
 		env -u GOOS -u GOARCH "$go" run -C hack/release ./licenses/collect ./cmd/gdr-features ./cmd/gdr-features-agent ./cmd/kubectl-gdr >bin/THIRD-PARTY-LICENSES
@@ -78,6 +77,7 @@ check() {
 		"$go" build -o test/e2e/.bin/fleet ./test/fleet
 		within test/e2e env FLEET_NODES="${NODES:-5000}" "$go" test -tags fleet "${uncached[@]}" -v -run '^TestFleet$' .
 		;;
+	mutate) "$go" test "${uncached[@]}" -trimpath -v -tags mutate ./test/mutate -every "${EVERY:-128}" ;; #: whether tests notice wrong judgements: EVERY=128 takes every 128th
 	frameworks) #: env, parsers: {VLLM,SGLANG,MODELEXPRESS}_SRC= MOONCAKE_PARSER=
 		make build
 		"$go" test "${uncached[@]}" -tags frameworks -v ./test/frameworks

@@ -229,3 +229,25 @@ func TestNearestWithManagement(t *testing.T) {
 		}
 	}
 }
+
+// TestRolesOfDPU: NICs for the host are no adapters that make a DPU one for the host, too.
+func TestRolesOfDPU(t *testing.T) {
+	placed := func(bus uint8, device uint16) pci.Function {
+		return sample.Placed(bus, "pci0000:00", 0, family.IDs{Vendor: 0x15b3, Device: device, Class: 0x020000})
+	}
+	const dpu, forHost, adapter = 0xa2dc, 0x101f, 0x1021 // BlueField-3, ConnectX-6 Lx, ConnectX-7
+	for _, tt := range []struct {
+		others []uint16
+		want   topology.Role
+	}{
+		{nil, ""}, {[]uint16{forHost, forHost}, ""}, {[]uint16{adapter}, ""}, {[]uint16{adapter, adapter}, topology.NorthSouth},
+	} {
+		functions := []pci.Function{placed(0x10, dpu)}
+		for i, device := range tt.others {
+			functions = append(functions, placed(uint8(0x20+i), device))
+		}
+		if m := build(1, append(functions, sample.PlacedGPU(0x40, "pci0000:00", 0))...); m.NICs[0].Role != tt.want {
+			t.Errorf("beside %04x: %q, want %q", tt.others, m.NICs[0].Role, tt.want)
+		}
+	}
+}

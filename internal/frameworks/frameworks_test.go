@@ -275,3 +275,14 @@ func TestFindsWrong(t *testing.T) {
 		})
 	}
 }
+
+func TestNamed(t *testing.T) {
+	for _, name := range frameworks.Names() {
+		if f := frameworks.Named(name); f == nil || f.Name != name {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	if f := frameworks.Named("none"); f != nil {
+		t.Errorf("there is no framework of this name: %+v", f)
+	}
+}

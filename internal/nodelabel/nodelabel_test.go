@@ -131,8 +131,13 @@ func TestNoPair(t *testing.T) {
 		gpus, nics int
 		kept       bool
 	}{
-		{true, 1, 1, true}, {true, 1, 0, false}, {true, 0, 1, false}, {true, 0, 0, false},
-		{false, 1, 0, true}, {false, 0, 1, true}, {false, 0, 0, true},
+		{true, 1, 1, true},
+		{true, 1, 0, false},
+		{true, 0, 1, false},
+		{true, 0, 0, false},
+		{false, 1, 0, true},
+		{false, 0, 1, true},
+		{false, 0, 0, true},
 	} {
 		node := verdict.Node{PCIRead: true, Families: families, Matrix: topology.Matrix{GPUs: gpu, Complete: tt.complete, EligibleGPUs: tt.gpus, EligibleNICs: tt.nics}}
 		_, unknown := Of(&node, nil)

@@ -256,7 +256,7 @@ func TestAsk(t *testing.T) {
 		{"kernel before 5.12", fake{method: unix.EPROTONOSUPPORT}, tristate.False, nil},
 		{"rxe", fake{driver: driverRXE, register: unix.EOPNOTSUPP}, tristate.False, nil},
 
-		{"another driver", fake{driver: 9, register: unix.EBADF}, tristate.Unknown, errDriver},
+		{"another driver", fake{driver: noDriver, register: unix.EBADF}, tristate.Unknown, errDriver},
 		{"refused", fake{register: unix.EINVAL}, tristate.Unknown, errRefused},
 		{"no memory", fake{register: unix.ENOMEM}, tristate.Unknown, unix.ENOMEM},
 		{"no such domain", fake{register: unix.ENOENT}, tristate.Unknown, unix.ENOENT},

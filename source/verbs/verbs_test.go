@@ -118,6 +118,9 @@ func states(answers []Answer) (text string) {
 	return text
 }
 
+// noDriver is the number of no driver.
+const noDriver = 999
+
 // A device is asked once for every load of its driver, and until it answers.
 func TestOncePerLoad(t *testing.T) {
 	tr, x := newTree(t), newExchange()
@@ -148,7 +151,7 @@ func TestOncePerLoad(t *testing.T) {
 	tr.load("uverbs0", "mlx5_0", "231:192")
 	expect("mlx5_0 unknown\nmlx5_1 false\n", 2, 4) // its answer, clear or not
 
-	x.fakes["uverbs1"].driver = 9
+	x.fakes["uverbs1"].driver = noDriver
 	tr.load("uverbs1", "mlx5_1", "231:193")
 	expect("mlx5_0 unknown\nmlx5_1 unknown\n", 2, 5) // nobody knows how to ask it
 	x.fakes["uverbs1"].driver = mlx5.Driver

@@ -24,15 +24,14 @@ import (
 	"time"
 )
 
-// judging are the packages that are changed, with their tests, and above are tests of what rests
-// on them.
+// judging are the packages that are changed, with their tests. Those of findings see what all of
+// them say.
 var (
 	findings = &suite{dir: "internal/findings"}
 	judging  = []*suite{
 		{dir: "verdict"}, {dir: "topology"}, {dir: "internal/nodelabel"}, {dir: "internal/assign"},
 		{dir: "internal/frameworks"}, findings,
 	}
-	above = []*suite{findings, {dir: "internal/report"}}
 )
 
 //go:embed equal.txt
@@ -46,10 +45,7 @@ type mutant struct {
 }
 
 // suites are the tests that should notice it, in the order in which they run.
-func (m mutant) suites() []*suite {
-	others := slices.DeleteFunc(slices.Clone(above), func(s *suite) bool { return s == m.suite })
-	return append([]*suite{m.suite}, others...)
-}
+func (m mutant) suites() []*suite { return slices.Compact([]*suite{m.suite, findings}) }
 
 // metBy reports whether tests come by it.
 func (m mutant) metBy(s *suite) bool { return s.met[m.id] }
@@ -62,13 +58,13 @@ type suite struct {
 }
 
 var (
-	every = flag.Uint("every", 32, "take every `n`th mutant")
+	every = flag.Uint("every", 128, "take every `n`th mutant")
 	only  = flag.String("only", "", "take all mutants whose name matches this `regexp`")
 )
 
 // TestMutants asks whether tests notice a wrong judgement. It changes conditions of the packages
 // that judge, one at a time (sites_test.go), and runs tests until one fails: those of the package,
-// and those of findings and reports, which rest on all of them. All changes are compiled into the
+// and those of findings, which rest on all of them. All changes are compiled into the
 // tests at once, by the overlay of go build, and a variable switches one on; no file of the
 // repository is written.
 //
@@ -185,7 +181,7 @@ func write(dir string, take func(name string) bool) ([]mutant, error) {
 
 // prepare builds every suite, runs it without a mutant, and notes which of them it comes by.
 func prepare(t *testing.T, dir string, all []mutant) error {
-	for _, s := range slices.Compact(slices.Concat(judging, above)) {
+	for _, s := range judging {
 		if !slices.ContainsFunc(all, func(m mutant) bool { return slices.Contains(m.suites(), s) }) {
 			continue
 		}
