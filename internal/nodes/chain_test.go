@@ -102,8 +102,8 @@ func TestChain(t *testing.T) {
 func TestChainJSON(t *testing.T) {
 	all := []Node{small("b", bad, time.Minute)}
 	for want, c := range map[string]Cluster{
-		`{"agents":null,"differing":null,"withoutAgent":null,"cause":"","notRead":[]}`:                           {},
-		`{"agents":{"ready":0,"wanted":0},"differing":[],"withoutAgent":["b"],"cause":"","notRead":[]}`:          {Agents: &Agents{}, Pods: map[string]bool{}, Labels: map[string]label.Set{"b": bad}},
+		`{"agents":null,"differing":null,"withoutAgent":null,"cause":"","notRead":[]}`:                         {},
+		`{"agents":{"ready":0,"wanted":0},"differing":[],"withoutAgent":["b"],"cause":"","notRead":[]}`:        {Agents: &Agents{}, Pods: map[string]bool{}, Labels: map[string]label.Set{"b": bad}},
 		`{"agents":null,"differing":[],"withoutAgent":["b"],"cause":"","notRead":[{"kind":"Pod","why":"no"}]}`: {Labels: map[string]label.Set{}, NotRead: []NotRead{{"Pod", "no"}}},
 		`{"agents":null,"differing":[{"node":"b","seconds":60,"labels":[{"label":"gpudirect.rdma","onNode":"","published":"false"}]}],"withoutAgent":[],` +
 			`"cause":"` + someCame + `","notRead":[]}`: {Labels: map[string]label.Set{"b": {label.Reason: "GPUDriverNotLoaded", label.Level: "PIX"}}},
