@@ -126,8 +126,10 @@ func TestRun(t *testing.T) {
 		{"labels of both kinds", "-l pool=train,gdr.level=PXB", false, 0, 0, "", "no node matches\n"},
 		{"wait for a ready node", "--wait 1m n2", false, 0, 0, n2, ""},
 		{"wait for a Node that has nothing published", "-l pool=train --wait 100ms", false, 0, 2, n2, "1 of 2 nodes ready, waiting for n5 (nothing published)\nnot all nodes were ready within 100ms\n"},
-		{"wait for all", "--no-headers --wait 100ms n2 n1 n4", false, 0, 2, "n1   true    PIX   -       120m\nn2   true    PIX   -       120m\nn4   false   PIX   NoNIC   120m\n",
-			"1 of 3 nodes ready, waiting for n1 (label not on the Node), n4 (NoNIC)\nnot all nodes were ready within 100ms\n"},
+		{
+			"wait for all", "--no-headers --wait 100ms n2 n1 n4", false, 0, 2, "n1   true    PIX   -       120m\nn2   true    PIX   -       120m\nn4   false   PIX   NoNIC   120m\n",
+			"1 of 3 nodes ready, waiting for n1 (label not on the Node), n4 (NoNIC)\nnot all nodes were ready within 100ms\n",
+		},
 		{"wait for agents", "-n empty --wait 100ms", false, 0, 2, "", "0 of 0 nodes ready, but 4 of 4 agents have published nothing\nnot all nodes were ready within 100ms\nno node matches\n"},
 		{"no journal", "history n2", false, 0, 0, "", "no change of n2 is recorded; older agents keep no journal\n"},
 		{"no journal, JSON", "history n2 -o json", false, 0, 0, "{\n  \"node\": \"n2\",\n  \"namespace\": \"gdr-features\",\n  \"changes\": []\n}\n", ""},

@@ -44,7 +44,8 @@ func TestChain(t *testing.T) {
 `,
 		},
 		{
-			"no label comes", both, Cluster{Agents: &Agents{1, 2}, Pods: map[string]bool{"a": true}, Labels: map[string]label.Set{"a": {}, "b": {}}},
+			"no label comes", both,
+			Cluster{Agents: &Agents{1, 2}, Pods: map[string]bool{"a": true}, Labels: map[string]label.Set{"a": {}, "b": {}}},
 			`chain: 1 of 2 agents ready, 2 Nodes differ (3600 s), 1 NodeFeature without agent
   differs: a (gpudirect.rdma is absent, published true), b
   likely:  nfd-master does not run, or its configuration keeps the labels back
@@ -53,7 +54,8 @@ func TestChain(t *testing.T) {
 `,
 		},
 		{
-			"nothing is updated", both, Cluster{Agents: agents, Pods: running, Labels: map[string]label.Set{"a": good, "b": good}},
+			"nothing is updated", both,
+			Cluster{Agents: agents, Pods: running, Labels: map[string]label.Set{"a": good, "b": good}},
 			`chain: 2 of 2 agents ready, 1 Node differs (340 s)
   differs: b (gpudirect.rdma is true, published false)
   likely:  nfd-master does not run, or its updates of the Nodes fail
@@ -61,7 +63,9 @@ func TestChain(t *testing.T) {
 `,
 		},
 		{
-			"just now", []Node{small("b", bad, 2*time.Second)}, Cluster{Agents: agents, Pods: running, Labels: map[string]label.Set{"b": good}},
+			"just now",
+			[]Node{small("b", bad, 2*time.Second)},
+			Cluster{Agents: agents, Pods: running, Labels: map[string]label.Set{"b": good}},
 			`chain: 2 of 2 agents ready, 1 Node differs (2 s)
   differs: b (gpudirect.rdma is true, published false)
   likely:  Node Feature Discovery needs a few seconds
@@ -69,7 +73,9 @@ func TestChain(t *testing.T) {
 `,
 		},
 		{
-			"labels of a GPU that is gone", []Node{small("b", label.Set{}, -time.Minute)}, Cluster{Labels: map[string]label.Set{"b": {label.Level: "PIX"}}},
+			"labels of a GPU that is gone",
+			[]Node{small("b", label.Set{}, -time.Minute)},
+			Cluster{Labels: map[string]label.Set{"b": {label.Level: "PIX"}}},
 			`chain: 1 Node differs (0 s)
   differs: b (gdr.level is PIX, published none)
   likely:  Node Feature Discovery needs a few seconds
@@ -78,7 +84,8 @@ func TestChain(t *testing.T) {
 		},
 		{"a Node is gone", both, Cluster{Labels: map[string]label.Set{"b": bad}}, "chain: no Node differs, 1 NodeFeature without agent\n  without: a\n"},
 		{
-			"nothing may be read", both, Cluster{NotRead: []NotRead{{"DaemonSet", "no\n\x1b[2J"}, {"Node", "not that"}}},
+			"nothing may be read", both,
+			Cluster{NotRead: []NotRead{{"DaemonSet", "no\n\x1b[2J"}, {"Node", "not that"}}},
 			"chain: unknown\n  not read: DaemonSets: no??[2J\n  not read: Nodes: not that\n",
 		},
 	} {
