@@ -125,25 +125,25 @@ var fleetOf = map[string]struct {
 
 // alikeText is what `kubectl gdr diff` prints of the fleet.
 const alikeText = `8x H100 SXM5 80GB, 8x ConnectX-7, 4x ConnectX-6 Dx: 120 nodes, 4 differ
-FACT             JOB   HERE                                  MOST                            NODES
-device names     yes   mlx5_12 on rail 3                     mlx5_3 (119 of 120)             dell-001
-active MTU       yes   1024 on mlx5_1 to mlx5_2, mlx5_7 to mlx5_8                4096 (119 of 120)               dell-002
-number of NICs   yes   11, without mlx5_5                    12 (119 of 120)                 dell-003
-level            -     NODE                                  PIX (119 of 120)                dell-003
-findings         -     BeyondNCCLDefault GPUWithoutNearNIC   none (119 of 120)               dell-003
-kernel           -     6.8.0-49-generic                      6.8.0-45-generic (119 of 120)   dell-004
+FACT             JOB   HERE                                     MOST                            NODES
+device names     yes   mlx5_12 on rail 3                        mlx5_3 (119 of 120)             dell-001
+active MTU       yes   1024 on mlx5_1, mlx5_2, mlx5_7, mlx5_8   4096 (119 of 120)               dell-002
+number of NICs   yes   11, without mlx5_5                       12 (119 of 120)                 dell-003
+level            -     NODE                                     PIX (119 of 120)                dell-003
+findings         -     BeyondNCCLDefault GPUWithoutNearNIC      none (119 of 120)               dell-003
+kernel           -     6.8.0-49-generic                         6.8.0-45-generic (119 of 120)   dell-004
 not known: active MTU of 120 nodes
 
 2x RTX A6000, 1x A100 PCIe 40GB, 2x ConnectX-4 Lx: 50 nodes, 2 differ
 FACT        JOB   HERE                                                                MOST                                             NODES
-GID index   yes   5 on mlx5_0 to mlx5_1                                                     3 (49 of 50)                                     epyc-001
+GID index   yes   5 on mlx5_0, mlx5_1                                                 3 (49 of 50)                                     epyc-001
 ready       -     false PeermemNotLoaded                                              true (49 of 50)                                  epyc-002
 findings    -     BeyondNCCLDefault ClosedDriver GPUWithoutNearNIC PeermemNotLoaded   BeyondNCCLDefault GPUWithoutNearNIC (49 of 50)   epyc-002
 peermem     -     false                                                               true (49 of 50)                                  epyc-002
 
 8x A100 SXM4 40GB, 11x ConnectX-6: 30 nodes, 1 differ
 FACT         JOB   HERE             MOST                NODES
-port state   yes   DOWN on mlx5_4  ACTIVE (29 of 30)   dgx--001
+port state   yes   DOWN on mlx5_4   ACTIVE (29 of 30)   dgx--001
 findings     -     PortDown         none (29 of 30)     dgx--001
 not known: active MTU of 30 nodes
 
