@@ -45,7 +45,7 @@ func TestChain(t *testing.T) {
 		},
 		{
 			"no label comes", both,
-			Cluster{Agents: &Agents{1, 2}, Pods: map[string]bool{"a": true}, Labels: map[string]label.Set{"a": {}, "b": {}}},
+			Cluster{Agents: &Agents{1, 2}, Pods: map[string]bool{"a": true}, Labels: map[string]label.Set{"a": {label.Expected: "true"}, "b": {}}},
 			`chain: 1 of 2 agents ready, 2 Nodes differ (3600 s), 1 NodeFeature without agent
   differs: a (gpudirect.rdma is absent, published true), b
   likely:  nfd-master does not run, or its configuration keeps the labels back
@@ -79,6 +79,14 @@ func TestChain(t *testing.T) {
 			`chain: 1 Node differs (0 s)
   differs: b (gdr.level is PIX, published none)
   likely:  Node Feature Discovery needs a few seconds
+           (docs/oncall.md#do-the-labels-reach-the-nodes)
+`,
+		},
+		{
+			"and they stay", []Node{small("b", label.Set{}, time.Minute)}, Cluster{Labels: map[string]label.Set{"b": {label.Level: "PIX"}}},
+			`chain: 1 Node differs (60 s)
+  differs: b (gdr.level is PIX, published none)
+  likely:  nfd-master does not run, or its updates of the Nodes fail
            (docs/oncall.md#do-the-labels-reach-the-nodes)
 `,
 		},

@@ -130,8 +130,8 @@ func testJournal(n *chainNode) {
 		n.Errorf("history: status %d\n%s%s, want\n%s", status, out, errs, want)
 	}
 	n.shows(`chain: .*\n\nNODE      READY   LEVEL   REASON/WARN   AGE\nchain-a   true    PIX     -             120m\n`)
-	if out, _, _ := shell(n.T, n.kubeconfig, "kubectl __complete gdr history ''"); !strings.Contains(out, "chain-a\n") {
-		n.Logf("kubectl completes %s", out)
+	if out, errs, _ := shell(n.T, n.kubeconfig, "kubectl-gdr __complete history ''"); !strings.HasPrefix(out, "chain-a\n") {
+		n.Errorf("completes %s%s", out, errs)
 	}
 	n.edit(`{"metadata": {"annotations": {"gdr-features/journal": "{"}}}`)
 	fails(n.T, n.kubeconfig, "kubectl gdr history chain-a", "the journal of chain-a cannot be read")

@@ -181,7 +181,7 @@ func TestNodes(t *testing.T) {
 		}
 		if err := until(t.Context(), patience, func(context.Context) error {
 			out, errs, status := shell(t, kubeconfig, "kubectl gdr")
-			if not := strings.Count(out, notRead); status != 0 || not != 1-i || strings.Count(out, "not read") != not {
+			if not := strings.Count(out, notRead); status != 0 || not != 1-i || strings.Count(out, "  not read:") != not {
 				return fmt.Errorf("status %d: %.300s%s", status, out, errs)
 			}
 			return nil
