@@ -83,8 +83,8 @@ func commandsPage() string {
 			}
 		})
 		names := "`" + called(c) + "`"
-		if of, ok := map[string]string{"nodes": "kubectl gdr", "diff": "kubectl gdr diff"}[c.Name()]; ok && c.CommandPath() != "gdr-features diff" {
-			names += ", `" + of + "`"
+		if of, ok := strings.CutPrefix(called(c), "gdr-features nodes"); ok {
+			names += ", `kubectl gdr" + of + "`"
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", names, cell(c.Short), strings.Join(options, " "), cell(exitStatus(c)))
 	}
@@ -131,8 +131,8 @@ func TestCommandsInREADME(t *testing.T) {
 	table, _, _ = strings.Cut(table, "\n## ")
 	for _, c := range everyCommand() {
 		name := "`" + c.CommandPath()
-		if c.Name() == "nodes" || c.Name() == "diff" {
-			name = "`kubectl gdr"
+		if of, ok := strings.CutPrefix(c.CommandPath(), "gdr-features nodes"); ok {
+			name = "`kubectl gdr" + of
 		}
 		if !slices.Contains([]string{"version", "completion"}, c.Name()) && !strings.Contains(table, name) {
 			t.Errorf("README.md, Commands: no row begins with %s", name)

@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+const fleetLabels = `"feature.node.kubernetes.io/gpudirect.rdma": "true", "feature.node.kubernetes.io/gdr.level": "PIX",
+	"feature.node.kubernetes.io/gdr.mofed": "24.10-1.1.4", "feature.node.kubernetes.io/gdr.gpus": "8"`
+
 // fleetObject is the NodeFeature of a node with 8 GPUs and 10 NICs, as the agent writes it. Of each
 // hundred nodes one has another MTU, and another kernel.
 func fleetObject(i int) string {
@@ -42,10 +45,10 @@ func fleetObject(i int) string {
 			"rdma": fmt.Sprint("mlx5_", r), "rail": strconv.Itoa(r), "state": "ACTIVE", "linkLayer": "Ethernet", "rateGbps": "400", "mtu": mtu, "mtuFrom": "netdev", "gidIndex": "3",
 		}))
 	}
-	const label = `"feature.node.kubernetes.io/`
-	labels := label + `gpudirect.rdma": "true", ` + label + `gdr.level": "PIX", ` + label + `gdr.mofed": "24.10-1.1.4", ` + label + `gdr.gpus": "8"`
+	labels := fleetLabels
 	fields := `{"manager": "gdr-features", "operation": "Apply", "time": "2026-05-04T10:00:00Z", "fieldsV1": {"f:spec": {"f:features": {"f:instances": {}}}}}`
 	return fmt.Sprintf(`{"apiVersion": "nfd.k8s-sigs.io/v1alpha1", "kind": "NodeFeature", "metadata": {"name": "gdr-features-node-%04[1]d", "namespace": "gdr-features", "managedFields": [%[7]s],
+		"annotations": {"gdr-features/journal": "[{\"time\":\"2026-05-04T10:00:00Z\",\"name\":\"gdr.rate\",\"old\":\"400\",\"new\":\"100\"}]"},
 		"labels": {"app.kubernetes.io/managed-by": "gdr-features", "nfd.node.kubernetes.io/node-name": "node-%04[1]d"}},
 		"spec": {"labels": {%[2]s}, "features": {"flags": {}, "attributes": {"gdr.node": {"elements": {%[2]s}}, "gdr.state": {"elements": {"kernel": %[6]q, "driverVersion": "570.86.15", "driverOpen": "true"}}},
 		"instances": {"gdr.gpu": {"elements": [%[3]s]}, "gdr.nic": {"elements": [%[4]s]}, "gdr.pair": {"elements": [%[5]s]}}}}}`,
@@ -85,16 +88,17 @@ func TestDiff(t *testing.T) {
 		{
 			"not alike", "-l pool=odd", 2, title + `3 nodes, 1 differ
 FACT         JOB   HERE                 MOST                        NODES
-active MTU   yes   1024 on rails 0-9    4096 (2 of 3)               node-0099
+active MTU   yes   1024 on mlx5_0 to mlx5_9   4096 (2 of 3)               node-0099
 kernel       -     6.8.0-49-generic     6.8.0-45-generic (2 of 3)   node-0099
 
 3 nodes of 1 kind: 2 alike, 1 differ
 `, "",
 		},
-		{"for scripts", "-l pool=odd --no-headers node-0099 node-0102", 2, `active MTU   yes   4096 on rails 0-9   1024 (1 of 2)               node-0102
+		{"for scripts", "-l pool=odd --no-headers node-0099 node-0102", 2, `active MTU   yes   4096 on mlx5_0 to mlx5_9   1024 (1 of 2)               node-0102
 kernel       -     6.8.0-45-generic    6.8.0-49-generic (1 of 2)   node-0102
 `, ""}, // of two the first is the majority
 		{"none", "-l pool=none", 0, "", "no node matches\n"},
+		{"labels of both kinds", "-l pool=odd,gdr.level=PXB", 0, "", "no node matches\n"},
 		{"published labels need no Nodes", "-l gdr.level=PXB", 0, "", "no node matches\n"},
 		{
 			"one missing", "node-0098 n7", 1, title + "1 node, alike\n\n1 node of 1 kind: 1 alike, 0 differ\n",

@@ -98,8 +98,11 @@ func (p *program) look(ctx context.Context, access *rest.Config, names []string,
 	if r.all, err = p.list(ctx, access, query); err != nil {
 		return r, err
 	}
-	if r.cluster, err = apiserver.Cluster(ctx, access, query, ofNodes); err != nil {
-		return r, err
+	rowsOnly := p.flags.NoHeaders && p.flags.Output != "json" // which show nothing of the cluster
+	if !rowsOnly || ofNodes != "" || p.flags.Wait > 0 {
+		if r.cluster, err = apiserver.Cluster(ctx, access, query, ofNodes); err != nil {
+			return r, err
+		}
 	}
 	if ofNodes != "" {
 		filter.Only = r.cluster.Labels

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -40,21 +41,56 @@ func config(t testing.TB, server string) string {
 	return file
 }
 
-const table = `NODE   CAPABLE   READY   LEVEL   GPUS   NICS   MECHANISM   MOFED   REASON   AGE
-n1     unknown   true    PIX     -      -      -           -       -        120m
-n2     unknown   true    PIX     -      -      -           -       -        120m
-n3     unknown   true    PIX     -      -      -           -       -        120m
-n4     unknown   false   PIX     -      -      -           -       NoNIC    120m
+// around is what a cluster has beside NodeFeatures, of nodes n1 to n4: n1 still has what its agent
+// published before, and n4 has no agent. Of pool=train are n2 and n5.
+func around(w io.Writer, r *http.Request) bool {
+	node := func(name, ready string) string {
+		return fmt.Sprintf(`{"metadata": {"name": %q, "labels": {"feature.node.kubernetes.io/gpudirect.rdma": %q, "feature.node.kubernetes.io/gdr.level": "PIX"%s}}}`,
+			name, ready, map[string]string{"n4": `, "feature.node.kubernetes.io/gdr.reason": "NoNIC"`}[name])
+	}
+	pod := func(name string) string { return fmt.Sprintf(`{"spec": {"nodeName": %q}}`, name) }
+	answer := ""
+	switch path := r.URL.Path; {
+	case strings.HasSuffix(path, "/daemonsets"):
+		answer = `{"status": {"numberReady": 2, "desiredNumberScheduled": 4}}`
+	case strings.HasSuffix(path, "/pods"):
+		answer = strings.Join([]string{pod("n1"), pod("n2"), pod("n3")}, ",")
+	case path == "/api/v1/nodes" && r.URL.Query().Get("labelSelector") == "pool=train":
+		answer = node("n2", "true") + "," + node("n5", "true")
+	case path == "/api/v1/nodes":
+		answer = strings.Join([]string{node("n1", "false"), node("n2", "true"), node("n3", "true"), node("n4", "false")}, ",")
+	default:
+		return false
+	}
+	fmt.Fprintf(w, `{"items": [%s], "metadata": {}}`, answer)
+	return true
+}
+
+const table = `chain: 2 of 4 agents ready, 1 Node differs (7200 s), 1 NodeFeature without agent
+  differs: n1 (gpudirect.rdma is false, published true)
+  likely:  nfd-master does not run, or has restrictions.allowOverwrite false
+           (docs/oncall.md#do-the-labels-reach-the-nodes)
+  without: n4
+
+NODE   READY   LEVEL   REASON/WARN   AGE
+n1     true    PIX     -             120m
+n2     true    PIX     -             120m
+n3     true    PIX     -             120m
+n4     false   PIX     NoNIC         120m
 
 4 nodes, 3 ready, 1 not ready
      1 NoNIC
 `
+
+// n2 is what is printed of that node alone.
+const n2 = "chain: 2 of 4 agents ready, no Node differs\n\nNODE   READY   LEVEL   REASON/WARN   AGE\nn2     true    PIX     -             120m\n\n1 node, 1 ready\n"
 
 // What is printed where, and when progress is shown on a terminal.
 func TestRun(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		switch q := r.URL.Query(); {
+		case around(w, r):
 		case strings.Contains(r.URL.Path, "/namespaces/empty/"):
 			fmt.Fprint(w, `{"items": []}`)
 		case q.Get("continue") == "":
@@ -65,7 +101,7 @@ func TestRun(t *testing.T) {
 	}))
 	defer server.Close()
 	kubeconfig := config(t, server.URL)
-	summary, _ := strings.CutPrefix(table[strings.LastIndex(table, "\n\n"):], "\n\n")
+	summary := table[:strings.Index(table, "\n\n")+1] + table[strings.LastIndex(table, "\n\n")+2:]
 	for _, test := range []struct {
 		name, args string
 		terminal   bool
@@ -77,15 +113,28 @@ func TestRun(t *testing.T) {
 		{"a slow server, a terminal", "", true, 2 * time.Second, 0, table, "\r2 nodes read\r4 nodes read\r            \r"},
 		{"a slow server, no terminal", "", false, 2 * time.Second, 0, table, ""},
 		{"summary", "--summary", false, 0, 0, summary, ""},
-		{"summary of none", "--summary --ready unknown", false, 0, 0, "0 nodes, 0 ready\n", ""},
+		{"summary of none", "--summary --ready unknown", false, 0, 0, "chain: 2 of 4 agents ready, no Node differs\n0 nodes, 0 ready\n", ""},
 		{"none", "--ready unknown", false, 0, 0, "", "no node matches\n"},
 		{"a reason that no node has", "--reason NoNICS", false, 0, 0, "", "no node matches; existing reasons: NoNIC\n"},
 		{"none for scripts", "--ready unknown --no-headers", false, 0, 0, "", "no node matches\n"},
-		{"without headings", "--no-headers n2", false, 0, 0, "n2   unknown   true   PIX   -   -   -   -   -   120m\n", ""},
+		{"without headings", "--no-headers n2", false, 0, 0, "n2   true   PIX   -   120m\n", ""},
 		{
-			"one missing", "n2 n7 --no-headers", false, 0, 1, "n2   unknown   true   PIX   -   -   -   -   -   120m\n",
+			"one missing", "n2 n7 --no-headers", false, 0, 1, "n2   true   PIX   -   120m\n",
 			"gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA or AMD GPU?\n",
 		},
+		{"a label of the Node", "-l pool=train", false, 0, 0, n2, ""},
+		{"labels of both kinds", "-l pool=train,gdr.level=PXB", false, 0, 0, "", "no node matches\n"},
+		{"wait for a ready node", "--wait 1m n2", false, 0, 0, n2, ""},
+		{"wait for a Node that has nothing published", "-l pool=train --wait 100ms", false, 0, 2, n2, "1 of 2 nodes ready, waiting for n5 (nothing published)\nnot all nodes were ready within 100ms\n"},
+		{
+			"wait for all", "--no-headers --wait 100ms n2 n1 n4", false, 0, 2, "n1   true    PIX   -       120m\nn2   true    PIX   -       120m\nn4   false   PIX   NoNIC   120m\n",
+			"1 of 3 nodes ready, waiting for n1 (label not on the Node), n4 (NoNIC)\nnot all nodes were ready within 100ms\n",
+		},
+		{"wait for agents", "-n empty --wait 100ms", false, 0, 2, "", "0 of 0 nodes ready, but 4 of 4 agents have published nothing\nnot all nodes were ready within 100ms\nno node matches\n"},
+		{"no journal", "history n2", false, 0, 0, "", "no change of n2 is recorded; older agents keep no journal\n"},
+		{"no journal, JSON", "history n2 -o json", false, 0, 0, "{\n  \"node\": \"n2\",\n  \"namespace\": \"gdr-features\",\n  \"changes\": []\n}\n", ""},
+		{"no object", "history n7", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA or AMD GPU?\n"},
+		{"names", "__complete history n", false, 0, 0, "n1\nn2\nn3\nn4\n:4\n", "Completion ended with directive: ShellCompDirectiveNoFileComp\n"},
 		{"all missing", "n7", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA or AMD GPU?\n"},
 		{"nobody there", "-n empty -o json", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature in namespace empty; is the DaemonSet running there? " +
 			"(kubectl -n empty get daemonsets; -n or -A for another namespace; agents with --publish file write none)\n"},
@@ -94,9 +143,13 @@ func TestRun(t *testing.T) {
 			now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 			clock := func() time.Time { now = now.Add(test.step); return now }
 			var out, errs strings.Builder
-			args := append([]string{"--kubeconfig", kubeconfig}, strings.Fields(test.args)...)
+			args := append(strings.Fields(test.args), "--kubeconfig", kubeconfig)
+			if args[0] == "__complete" { // the last word is what is completed
+				args = []string{"__complete", "history", "--kubeconfig", kubeconfig, "n"}
+			}
 			status := run(t.Context(), args, streams{out: &out, err: &errs, terminal: test.terminal, now: clock})
-			if status != test.status || out.String() != test.out || errs.String() != test.err {
+			printed := strings.NewReplacer("(7202 s)", "(7200 s)", "(7208 s)", "(7200 s)").Replace(out.String()) // of the clock that goes on
+			if status != test.status || printed != test.out || errs.String() != test.err {
 				t.Errorf("status %d\nprinted %s\nand on standard error %q", status, out.String(), errs.String())
 			}
 		})

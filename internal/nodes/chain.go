@@ -72,7 +72,7 @@ func (c *Cluster) Chain(all []Node, now time.Time) Chain {
 	if c.Pods != nil || c.Labels != nil {
 		chain.WithoutAgent = []string{}
 	}
-	arrived := false // a label of ours, on a Node that differs
+	arrived := false // a label that was published, on a Node that differs
 	for i := range all {
 		n := &all[i]
 		onNode, exists := c.Labels[n.Name]
@@ -81,7 +81,10 @@ func (c *Cluster) Chain(all []Node, now time.Time) Chain {
 			chain.WithoutAgent = append(chain.WithoutAgent, n.Name)
 		}
 		if differs := different(onNode, n.Labels); exists && len(differs) > 0 {
-			arrived = arrived || len(onNode) > 0
+			arrived = arrived || len(n.Labels) == 0
+			for name := range n.Labels {
+				arrived = arrived || onNode[name] != ""
+			}
 			chain.Differing = append(chain.Differing, Differs{n.Name, seconds(n.Written, now), differs})
 		}
 	}

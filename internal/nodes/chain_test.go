@@ -44,7 +44,8 @@ func TestChain(t *testing.T) {
 `,
 		},
 		{
-			"no label comes", both, Cluster{Agents: &Agents{1, 2}, Pods: map[string]bool{"a": true}, Labels: map[string]label.Set{"a": {}, "b": {}}},
+			"no label comes", both,
+			Cluster{Agents: &Agents{1, 2}, Pods: map[string]bool{"a": true}, Labels: map[string]label.Set{"a": {label.Expected: "true"}, "b": {}}},
 			`chain: 1 of 2 agents ready, 2 Nodes differ (3600 s), 1 NodeFeature without agent
   differs: a (gpudirect.rdma is absent, published true), b
   likely:  nfd-master does not run, or its configuration keeps the labels back
@@ -53,7 +54,8 @@ func TestChain(t *testing.T) {
 `,
 		},
 		{
-			"nothing is updated", both, Cluster{Agents: agents, Pods: running, Labels: map[string]label.Set{"a": good, "b": good}},
+			"nothing is updated", both,
+			Cluster{Agents: agents, Pods: running, Labels: map[string]label.Set{"a": good, "b": good}},
 			`chain: 2 of 2 agents ready, 1 Node differs (340 s)
   differs: b (gpudirect.rdma is true, published false)
   likely:  nfd-master does not run, or its updates of the Nodes fail
@@ -61,7 +63,9 @@ func TestChain(t *testing.T) {
 `,
 		},
 		{
-			"just now", []Node{small("b", bad, 2*time.Second)}, Cluster{Agents: agents, Pods: running, Labels: map[string]label.Set{"b": good}},
+			"just now",
+			[]Node{small("b", bad, 2*time.Second)},
+			Cluster{Agents: agents, Pods: running, Labels: map[string]label.Set{"b": good}},
 			`chain: 2 of 2 agents ready, 1 Node differs (2 s)
   differs: b (gpudirect.rdma is true, published false)
   likely:  Node Feature Discovery needs a few seconds
@@ -69,16 +73,27 @@ func TestChain(t *testing.T) {
 `,
 		},
 		{
-			"labels of a GPU that is gone", []Node{small("b", label.Set{}, -time.Minute)}, Cluster{Labels: map[string]label.Set{"b": {label.Level: "PIX"}}},
+			"labels of a GPU that is gone",
+			[]Node{small("b", label.Set{}, -time.Minute)},
+			Cluster{Labels: map[string]label.Set{"b": {label.Level: "PIX"}}},
 			`chain: 1 Node differs (0 s)
   differs: b (gdr.level is PIX, published none)
   likely:  Node Feature Discovery needs a few seconds
            (docs/oncall.md#do-the-labels-reach-the-nodes)
 `,
 		},
+		{
+			"and they stay", []Node{small("b", label.Set{}, time.Minute)}, Cluster{Labels: map[string]label.Set{"b": {label.Level: "PIX"}}},
+			`chain: 1 Node differs (60 s)
+  differs: b (gdr.level is PIX, published none)
+  likely:  nfd-master does not run, or its updates of the Nodes fail
+           (docs/oncall.md#do-the-labels-reach-the-nodes)
+`,
+		},
 		{"a Node is gone", both, Cluster{Labels: map[string]label.Set{"b": bad}}, "chain: no Node differs, 1 NodeFeature without agent\n  without: a\n"},
 		{
-			"nothing may be read", both, Cluster{NotRead: []NotRead{{"DaemonSet", "no\n\x1b[2J"}, {"Node", "not that"}}},
+			"nothing may be read", both,
+			Cluster{NotRead: []NotRead{{"DaemonSet", "no\n\x1b[2J"}, {"Node", "not that"}}},
 			"chain: unknown\n  not read: DaemonSets: no??[2J\n  not read: Nodes: not that\n",
 		},
 	} {
@@ -102,8 +117,8 @@ func TestChain(t *testing.T) {
 func TestChainJSON(t *testing.T) {
 	all := []Node{small("b", bad, time.Minute)}
 	for want, c := range map[string]Cluster{
-		`{"agents":null,"differing":null,"withoutAgent":null,"cause":"","notRead":[]}`:                           {},
-		`{"agents":{"ready":0,"wanted":0},"differing":[],"withoutAgent":["b"],"cause":"","notRead":[]}`:          {Agents: &Agents{}, Pods: map[string]bool{}, Labels: map[string]label.Set{"b": bad}},
+		`{"agents":null,"differing":null,"withoutAgent":null,"cause":"","notRead":[]}`:                         {},
+		`{"agents":{"ready":0,"wanted":0},"differing":[],"withoutAgent":["b"],"cause":"","notRead":[]}`:        {Agents: &Agents{}, Pods: map[string]bool{}, Labels: map[string]label.Set{"b": bad}},
 		`{"agents":null,"differing":[],"withoutAgent":["b"],"cause":"","notRead":[{"kind":"Pod","why":"no"}]}`: {Labels: map[string]label.Set{}, NotRead: []NotRead{{"Pod", "no"}}},
 		`{"agents":null,"differing":[{"node":"b","seconds":60,"labels":[{"label":"gpudirect.rdma","onNode":"","published":"false"}]}],"withoutAgent":[],` +
 			`"cause":"` + someCame + `","notRead":[]}`: {Labels: map[string]label.Set{"b": {label.Reason: "GPUDriverNotLoaded", label.Level: "PIX"}}},

@@ -162,7 +162,7 @@ func TestSelectNodes(t *testing.T) {
 		"gdr.level=PIX":                 {"", "a b c"},
 		train:                           {train, "b d"},
 		"pool=train,gdr.level in (PIX)": {train, "b"},
-		label.DefaultPrefix + "pci-15b3.present=true":                {label.DefaultPrefix + "pci-15b3.present=true", "b d"},
+		label.DefaultPrefix + "pci-15b3.present=true":                   {label.DefaultPrefix + "pci-15b3.present=true", "b d"},
 		"!pool,example.com/gdr.x," + label.DefaultPrefix + "gdr.gpus>4": {"example.com/gdr.x,!pool", "b"},
 	} {
 		var f Filter

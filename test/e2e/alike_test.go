@@ -125,25 +125,25 @@ var fleetOf = map[string]struct {
 
 // alikeText is what `kubectl gdr diff` prints of the fleet.
 const alikeText = `8x H100 SXM5 80GB, 8x ConnectX-7, 4x ConnectX-6 Dx: 120 nodes, 4 differ
-FACT             JOB   HERE                                  MOST                            NODES
-device names     yes   mlx5_12 on rail 3                     mlx5_3 (119 of 120)             dell-001
-active MTU       yes   1024 on rails 1-2 7-8                 4096 (119 of 120)               dell-002
-number of NICs   yes   11, without mlx5_5                    12 (119 of 120)                 dell-003
-level            -     NODE                                  PIX (119 of 120)                dell-003
-findings         -     BeyondNCCLDefault GPUWithoutNearNIC   none (119 of 120)               dell-003
-kernel           -     6.8.0-49-generic                      6.8.0-45-generic (119 of 120)   dell-004
+FACT             JOB   HERE                                     MOST                            NODES
+device names     yes   mlx5_12 on rail 3                        mlx5_3 (119 of 120)             dell-001
+active MTU       yes   1024 on mlx5_1, mlx5_2, mlx5_7, mlx5_8   4096 (119 of 120)               dell-002
+number of NICs   yes   11, without mlx5_5                       12 (119 of 120)                 dell-003
+level            -     NODE                                     PIX (119 of 120)                dell-003
+findings         -     BeyondNCCLDefault GPUWithoutNearNIC      none (119 of 120)               dell-003
+kernel           -     6.8.0-49-generic                         6.8.0-45-generic (119 of 120)   dell-004
 not known: active MTU of 120 nodes
 
 2x RTX A6000, 1x A100 PCIe 40GB, 2x ConnectX-4 Lx: 50 nodes, 2 differ
 FACT        JOB   HERE                                                                MOST                                             NODES
-GID index   yes   5 on rails 0-1                                                      3 (49 of 50)                                     epyc-001
+GID index   yes   5 on mlx5_0, mlx5_1                                                 3 (49 of 50)                                     epyc-001
 ready       -     false PeermemNotLoaded                                              true (49 of 50)                                  epyc-002
 findings    -     BeyondNCCLDefault ClosedDriver GPUWithoutNearNIC PeermemNotLoaded   BeyondNCCLDefault GPUWithoutNearNIC (49 of 50)   epyc-002
 peermem     -     false                                                               true (49 of 50)                                  epyc-002
 
 8x A100 SXM4 40GB, 11x ConnectX-6: 30 nodes, 1 differ
 FACT         JOB   HERE             MOST                NODES
-port state   yes   DOWN on rail 4   ACTIVE (29 of 30)   dgx--001
+port state   yes   DOWN on mlx5_4   ACTIVE (29 of 30)   dgx--001
 findings     -     PortDown         none (29 of 30)     dgx--001
 not known: active MTU of 30 nodes
 
@@ -193,9 +193,10 @@ func TestAlike(t *testing.T) {
 	}
 	kubeconfig := asGroup(t, group)
 	const of = " -l pool=alike"
-	grant(t, "examples/reader.yaml", group)
-	fails(t, kubeconfig, "kubectl gdr diff"+of, "you may not list the Nodes; bind the ClusterRole gdr-features-nodes of deploy/examples/nodes.yaml, or select by labels of gdr-features alone: nodes is forbidden")
-	grant(t, "examples/nodes.yaml", group)
+	rights := shipped(t, "examples/reader.yaml")
+	grant(t, rights[:2], group)
+	fails(t, kubeconfig, "kubectl gdr diff"+of, "you may not list the Nodes; bind the ClusterRole gdr-features-nodes of deploy/examples/reader.yaml: nodes is forbidden")
+	grant(t, rights[2:], group)
 	for _, how := range []string{"kubectl gdr diff --chunk-size=30", "gdr-features nodes diff"} {
 		out, errs, status := shell(t, kubeconfig, how+of)
 		if status != 2 || errs != "" {
@@ -256,10 +257,9 @@ func testAlikeJSON(t *testing.T, kubeconfig, of string) {
 	}
 }
 
-// grant applies one of our examples for another group than theirs, and waits until it counts.
-func grant(t *testing.T, example, group string) {
+// grant applies rights for another group than theirs, and waits until they count.
+func grant(t *testing.T, objects []*unstructured.Unstructured, group string) {
 	t.Helper()
-	objects := shipped(t, example)
 	for _, o := range objects {
 		if subjects, ok, _ := unstructured.NestedSlice(o.Object, "subjects"); ok {
 			o.SetName(o.GetName() + "-" + group)
@@ -282,7 +282,7 @@ func grant(t *testing.T, example, group string) {
 			},
 		}, metav1.CreateOptions{})
 		if err == nil && !review.Status.Allowed {
-			err = fmt.Errorf("%s does not count: %s", example, review.Status.Reason)
+			err = fmt.Errorf("the right to list %s does not count: %s", rule.Resources[0], review.Status.Reason)
 		}
 		return err
 	}); err != nil {

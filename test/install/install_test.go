@@ -66,12 +66,12 @@ func TestInstall(t *testing.T) {
 	}
 
 	for command, want := range map[string]string{
-		"gdr-features version":                        "gdr-features ",
-		"gdr-features-agent version":                  "gdr-features-agent ",
-		"gdr-features run --no-such-flag 2>&1 || :":   "unknown flag: --no-such-flag",
-		"gdr-features nodes -l no-such 2>&1 || :":     "the agent publishes no label no-such", // kubectl-gdr says so
-		"gdr-features run --config /no/such 2>&1 ||:": "--config: open /no/such",              // and gdr-features-agent
-		"kubectl_complete-gdr --ready ''":             "unknown\n",
+		"gdr-features version":                         "gdr-features ",
+		"gdr-features-agent version":                   "gdr-features-agent ",
+		"gdr-features run --no-such-flag 2>&1 || :":    "unknown flag: --no-such-flag",
+		"gdr-features nodes --chunk-size=-1 2>&1 || :": "--chunk-size: must be 0 or more", // kubectl-gdr says so
+		"gdr-features run --config /no/such 2>&1 ||:":  "--config: open /no/such",         // and gdr-features-agent
+		"kubectl_complete-gdr --ready ''":              "unknown\n",
 		// As bash-completion loads it, and asks.
 		`. "$DIR/opt/gdr/share/bash-completion/completions/gdr-features"; complete -p gdr-features`: "__start_gdr-features gdr-features",
 	} {

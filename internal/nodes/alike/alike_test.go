@@ -73,7 +73,7 @@ func seven() []nodes.Node {
 	l[3].Hardware.NICs[1].GIDIndex = "5"                // 5: GID index
 	l[4].Labels[label.Ready], l[4].Labels[label.Reason] = "false", "PeermemNotLoaded"
 	l[4].Findings = []nodes.Finding{{Check: "peermem", Status: nodes.Fail, Code: "PeermemNotLoaded"}, {Check: "dmabuf", Status: nodes.Fail, Code: "ClosedDriver"}} // 6: not ready
-	a[9].Hardware.NICs[0].State, a[9].Hardware.NICs[0].Rate = "DOWN", "10" // 7: a port is down
+	a[9].Hardware.NICs[0].State, a[9].Hardware.NICs[0].Rate = "DOWN", "10"                                                                                         // 7: a port is down
 	return slices.Concat(h, l, a)
 }
 

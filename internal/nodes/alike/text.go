@@ -213,14 +213,15 @@ func devices(all []Difference) string {
 	}
 	var parts []string
 	for i := 0; i < len(all); {
-		first := i
-		for i++; i < len(all) && all[i].RDMA == next(all[i-1].RDMA); i++ {
+		last := i
+		for last+1 < len(all) && all[last+1].RDMA == next(all[last].RDMA) {
+			last++
 		}
-		part := all[first].RDMA
-		if i-first > 1 {
-			part += " to " + all[i-1].RDMA
+		if part := all[i].RDMA; last > i+1 {
+			parts, i = append(parts, part+" to "+all[last].RDMA), last+1
+		} else {
+			parts, i = append(parts, part), i+1
 		}
-		parts = append(parts, part)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -44,7 +44,7 @@ func Cluster(ctx context.Context, config *rest.Config, q Query, selector string)
 		return err == nil
 	}
 	sets, err := agentSets(ctx, config, q)
-	if note(daemonSets.kind, err) && len(sets) > 0 {
+	if note(daemonSets.kind, err) {
 		c.Agents = &nodes.Agents{}
 		for _, s := range sets {
 			c.Agents.Ready, c.Agents.Wanted = c.Agents.Ready+s.Ready, c.Agents.Wanted+s.Wanted

@@ -2,7 +2,6 @@ package apiserver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -93,7 +92,7 @@ func TestPages(t *testing.T) {
 	if diff := cmp.Diff([]int{2, 4, 5}, told); diff != "" {
 		t.Errorf("progress (-want +got):\n%s", diff)
 	}
-	path := "/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/gdr/nodefeatures app.kubernetes.io/managed-by=gdr-features 2 "
+	path := "/apis/nfd.k8s-sigs.io/v1alpha1/namespaces/gdr/nodefeatures nfd.node.kubernetes.io/node-name 2 "
 	if diff := cmp.Diff([]string{path, path + "2", path + "4"}, a.requests); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
@@ -149,7 +148,7 @@ func TestNames(t *testing.T) {
 	if err != nil || len(all) != 2 || all[0].Name != "n2" || all[1].Name != "n4" {
 		t.Errorf("%v, error %v", all, err)
 	}
-	const want = "/apis/nfd.k8s-sigs.io/v1alpha1/nodefeatures app.kubernetes.io/managed-by=gdr-features,nfd.node.kubernetes.io/node-name in (n2,n4)  "
+	const want = "/apis/nfd.k8s-sigs.io/v1alpha1/nodefeatures nfd.node.kubernetes.io/node-name in (n2,n4)  "
 	if len(a.requests) != 1 || a.requests[0] != want {
 		t.Errorf("asked %q, want %q", a.requests, want)
 	}
@@ -183,7 +182,8 @@ func TestObject(t *testing.T) {
 	}
 	want := []nodes.Node{{
 		Name: "a", Namespace: "gdr", Labels: label.Set{"gdr.level": "PIX"}, Written: time.Date(2026, 5, 4, 11, 0, 0, 0, time.UTC),
-		GPUs: []nodes.Product{{Name: "H100", Count: 2}, {Name: "A40", Count: 1}}, NICs: []nodes.Product{{Name: "CX7", Count: 1}, {Name: "CX7", Count: 1, Role: "excluded"}},
+		Findings: []nodes.Finding{{Code: "A"}, {Code: "B"}},
+		GPUs:     []nodes.Product{{Name: "H100", Count: 2}, {Name: "A40", Count: 1}}, NICs: []nodes.Product{{Name: "CX7", Count: 1}, {Name: "CX7", Count: 1, Role: "excluded"}},
 	}, {Name: "b", Namespace: "gdr", Labels: label.Set{}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -195,10 +195,8 @@ func TestObject(t *testing.T) {
 		GPUs: []nodes.Function{{Address: "1", Name: "A40"}, {Address: "2", Name: "H100"}, {Address: "3", Name: "H100", Family: "nvidia", NUMANode: "0"}},
 		NICs: []nodes.Function{
 			{Address: "4", Name: "CX7", RDMA: "mlx5_0", Device: "1021", Rail: "0", State: "ACTIVE", Link: "Ethernet", Rate: "400", MTU: "4096", GIDIndex: "3"},
-			{Address: "4", Name: "CX7", RDMA: "mlx5_1"},
-			{Address: "5", Name: "CX7", RDMA: "mlx5_2", Role: "excluded"},
 		},
-		Software: &nodes.Software{Kernel: "6.8.0", Driver: "570.86.15", DriverOpen: "true", Findings: "A,B"},
+		Software: &nodes.Software{Kernel: "6.8.0", Driver: "570.86.15", DriverOpen: "true"},
 	}
 	want[1].Hardware = &nodes.Hardware{}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -219,21 +217,23 @@ func TestNICsLeftOut(t *testing.T) {
 	}
 }
 
-// The names of the Nodes that a selector selects are read without the Nodes themselves.
-func TestNamesOf(t *testing.T) {
+// The labels of the Nodes that a selector selects are read without the Nodes themselves.
+func TestNodes(t *testing.T) {
 	var asked []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		asked = append(asked, r.URL.Path+" "+q.Get("labelSelector")+" "+q.Get("limit")+" "+q.Get("continue")+" "+r.Header.Get("Accept"))
 		next := map[string]string{"": "more"}[q.Get("continue")]
-		fmt.Fprintf(w, `{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {"continue": %q}, "items": [{"metadata": {"name": "n%d"}}]}`, next, len(asked))
+		fmt.Fprintf(w, `{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": {"continue": %q},
+			"items": [{"metadata": {"name": "n%d", "labels": {"feature.node.kubernetes.io/gdr.level": "PIX", "pool": "train"}}}]}`, next, len(asked))
 	}))
 	defer server.Close()
-	got, err := NamesOf(t.Context(), &rest.Config{Host: server.URL}, "pool=train", 1)
+	got, err := Nodes(t.Context(), &rest.Config{Host: server.URL}, Query{PageSize: 1}, "pool=train")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]bool{"n1": true, "n2": true}, got); diff != "" {
+	level := label.Set{"gdr.level": "PIX"}
+	if diff := cmp.Diff(map[string]label.Set{"n1": level, "n2": level}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	const form = " application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
@@ -243,8 +243,90 @@ func TestNamesOf(t *testing.T) {
 	a := api{status: 403, failing: 1}
 	refused := httptest.NewServer(&a)
 	defer refused.Close()
-	if _, err := NamesOf(t.Context(), &rest.Config{Host: refused.URL}, "pool=train", 0); err == nil || !strings.Contains(err.Error(), "you may not list the Nodes; bind the ClusterRole gdr-features-nodes") {
+	if _, err := Nodes(t.Context(), &rest.Config{Host: refused.URL}, Query{}, "pool=train"); err == nil || !strings.Contains(err.Error(), "you may not list the Nodes; bind the ClusterRole gdr-features-nodes") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// What the cluster has beside the NodeFeatures is asked for once each; what cannot be read is named.
+func TestCluster(t *testing.T) {
+	answers := map[string]string{
+		"/apis/apps/v1/namespaces/gdr/daemonsets": `{"items": [{"status": {"numberReady": 1, "desiredNumberScheduled": 2}}, {"status": {"numberReady": 3, "desiredNumberScheduled": 3}}]}`,
+		"/api/v1/namespaces/gdr/pods": `{"items": [{"spec": {"nodeName": "a"}, "status": {"conditions": [{"type": "Ready", "status": "True", "lastProbeTime": null}]}},
+			{"spec": {"nodeName": "b"}, "status": {"conditions": [{"type": "Ready", "status": "False"}]}}, {"spec": {}}]}`,
+		"/api/v1/nodes": `{"items": null, "metadata": {}}`,
+	}
+	var asked []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path+" "+r.URL.Query().Get("labelSelector"))
+		if answers[r.URL.Path] == "" {
+			http.NotFound(w, r)
+		}
+		fmt.Fprint(w, answers[r.URL.Path])
+	}))
+	defer server.Close()
+	got, err := Cluster(t.Context(), &rest.Config{Host: server.URL}, Query{Namespace: "gdr"}, "")
+	want := nodes.Cluster{Agents: &nodes.Agents{Ready: 4, Wanted: 5}, Pods: map[string]bool{"a": true, "b": false}, Labels: map[string]label.Set{}}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("error %v (-want +got):\n%s", err, diff)
+	}
+	const ours = " app.kubernetes.io/name=gdr-features"
+	if diff := cmp.Diff([]string{"/apis/apps/v1/namespaces/gdr/daemonsets" + ours, "/api/v1/namespaces/gdr/pods" + ours, "/api/v1/nodes "}, asked); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+	clear(answers)
+	got, err = Cluster(t.Context(), &rest.Config{Host: server.URL}, Query{Namespace: "gdr"}, "")
+	if err != nil || len(got.NotRead) != 3 || got.Agents != nil || got.Pods != nil || got.Labels != nil {
+		t.Errorf("%+v, error %v", got, err)
+	}
+	if _, err = Cluster(t.Context(), &rest.Config{Host: server.URL}, Query{Namespace: "gdr"}, "pool=train"); err == nil {
+		t.Error("Nodes of a selector that cannot be read are no error")
+	}
+}
+
+// Whoever removes the label that names the agent as the author does not hide the node.
+func TestManagedByRemoved(t *testing.T) {
+	a := api{items: []string{strings.Replace(feature("a", "}"), `"app.kubernetes.io/managed-by": "gdr-features", `, "", 1)}}
+	if got, _, err := a.ask(t, Query{}); err != nil || len(got) != 1 {
+		t.Errorf("%v, error %v", got, err)
+	}
+	if strings.Contains(a.requests[0], "managed-by") {
+		t.Errorf("asked %q", a.requests)
+	}
+}
+
+// Findings and the journal.
+func TestFindings(t *testing.T) {
+	item := func(check, status, code string) string {
+		return fmt.Sprintf(`{"attributes": {"check": %q, "status": %q, "code": %q}}`, check, status, code)
+	}
+	found := `"gdr.finding": {"elements": [` + strings.Join([]string{
+		item("link", "WARN", "LinkDegraded"), item("port", "OK", "X"), item("peermem", "FAIL", "PeermemNotLoaded"), item("x", "WARN", "no code"), item("y", "UNKNOWN", "Unreadable"),
+	}, ",") + `]}`
+	spec := func(instances string) string {
+		return `, "annotations": {"gdr-features/journal": "[{\"time\":\"2026-05-04T11:00:00Z\",\"name\":\"b\"},{\"time\":\"2026-05-04T10:00:00Z\",\"name\":\"a\"}]"}},
+			"spec": {"features": {"attributes": {"gdr.state": {"elements": {"findings": "A,B"}}}, "instances": {` + instances + `}}}`
+	}
+	for instances, want := range map[string][]nodes.Finding{
+		found:                             {{Check: "peermem", Status: "FAIL", Code: "PeermemNotLoaded"}, {Check: "link", Status: "WARN", Code: "LinkDegraded"}},
+		`"gdr.finding": {"elements": []}`: nil, // an agent that has found nothing
+		"":                                {{Code: "A"}, {Code: "B"}},
+	} {
+		a := api{items: []string{strings.Replace(feature("a", spec(instances)), `"}, "annotations"`, `"}, "annotations"`, 1)}}
+		got, _, err := a.ask(t, Query{})
+		if err != nil || len(got) != 1 {
+			t.Fatal(got, err)
+		}
+		if diff := cmp.Diff(want, got[0].Findings); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", instances, diff)
+		}
+		if c := got[0].Changes; len(c) != 2 || c[0].Name != "a" || c[1].Name != "b" {
+			t.Errorf("changes %+v", c)
+		}
+	}
+	a := api{items: []string{feature("a", `, "annotations": {"gdr-features/journal": "{"}}`)}}
+	if got, _, err := a.ask(t, Query{}); err != nil || got[0].JournalError == nil {
+		t.Errorf("a broken journal: %+v, error %v", got, err)
 	}
 }
 
@@ -290,15 +372,16 @@ func FuzzObject(f *testing.F) {
 	f.Add(feature("a", "}"))
 	f.Add(`{"metadata": {"name": "gdr-features-\n", "labels": {"nfd.node.kubernetes.io/node-name": "\n"}}}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		var p page[object]
-		if json.Unmarshal([]byte(`{"items": [`+text+`]}`), &p) != nil {
-			return
-		}
 		var all []nodes.Node
-		for i := range p.Items {
-			if n, ok := p.Items[i].node(); ok {
+		items := &meter{from: strings.NewReader(`{"items": [` + text + `]}`), left: maxList}
+		if _, err := decode(items, func(o *object) error {
+			if n, ok := o.node(texts{}); ok {
+				o.hardware(texts{})
 				all = append(all, n)
 			}
+			return nil
+		}); err != nil {
+			return
 		}
 		var out strings.Builder
 		if err := nodes.Table(&out, all, nodes.Style{Wide: true, Namespaces: true}); err != nil {
@@ -310,7 +393,7 @@ func FuzzObject(f *testing.F) {
 		if i := strings.IndexFunc(out.String(), func(r rune) bool { return r < ' ' && r != '\n' }); i >= 0 {
 			t.Errorf("control characters in %q", out.String())
 		}
-		if err := nodes.JSON(&out, all); err != nil {
+		if err := nodes.JSON(&out, all, nil); err != nil {
 			t.Error(err)
 		}
 	})
