@@ -117,20 +117,26 @@ func (p *planner) gpu(c assign.Choice) {
 	}
 	p.unusable(c)
 	before := len(p.plan.Steps)
-	var lacks []string
+	var lacks []Reason // each why once
 	for _, nic := range c.Near {
-		if why := p.pair(c, nic, memory); why != "" {
-			lacks = append(lacks, nic.RDMA+": "+why)
+		why := p.pair(c, nic, memory)
+		at := slices.IndexFunc(lacks, func(r Reason) bool { return r.Why == why })
+		switch {
+		case why == "":
+		case at < 0:
+			lacks = append(lacks, Reason{nic.RDMA, why})
+		default:
+			lacks[at].What += ", " + nic.RDMA
 		}
 	}
-	switch {
-	case len(p.plan.Steps) > before:
-		for _, why := range lacks {
-			p.notUsed(name, why)
+	for _, lack := range lacks {
+		if len(p.plan.Steps) > before {
+			p.notUsed(name, lack.What+": "+lack.Why)
+		} else {
+			not(lack.What + ": " + lack.Why)
 		}
-	case len(lacks) > 0:
-		not(strings.Join(lacks, "; "))
-	default:
+	}
+	if len(c.Near) == 0 {
 		not("no near NIC can be used here")
 	}
 }
@@ -203,7 +209,7 @@ func (p *planner) pair(c assign.Choice, nic *assign.NIC, memory map[Way][]string
 		}
 		common = append(common, "-x", strconv.Itoa(index))
 	default:
-		return "it has neither InfiniBand nor Ethernet ports, and transfers need options that are not known here"
+		return "its link layer is " + nic.LinkLayer + ", for which no options are known here"
 	}
 	if len(ways) == 0 {
 		return fmt.Sprintf("neither peer memory nor DMA-BUF is in place (%s)", p.Node.Verdict.Reason)

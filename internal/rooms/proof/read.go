@@ -32,9 +32,11 @@ func ReadFacts(ctx context.Context, fs *host.FS, here assign.Here) (Facts, []err
 
 func readFacts(fs *host.FS, here assign.Here) (f Facts, problems []error) {
 	var devices []*rdma.Device
-	for i := range here.Node.Matrix.NICs {
-		if n := &here.Node.Matrix.NICs[i]; n.Eligible && n.RDMA != nil {
-			devices = append(devices, n.RDMA)
+	for _, nic := range here.Assign().Near() {
+		for i := range here.Node.Matrix.NICs {
+			if d := here.Node.Matrix.NICs[i].RDMA; d != nil && d.Name == nic.RDMA {
+				devices = append(devices, d)
+			}
 		}
 	}
 	f.GIDs, problems = rdma.ReadGIDTables(fs, devices)
