@@ -43,7 +43,7 @@ docs/proof.md says what they prove, and what they do not.`,
 }
 
 func (a *app) proofPlan() *cobra.Command {
-	var format string
+	var format, file string
 	c := &cobra.Command{
 		Use:   "plan",
 		Short: "Print the perftest transfers that measure each GPU with its near NICs",
@@ -64,13 +64,14 @@ Exit status: 0 there is something to measure; 2 there is nothing; 1 on an error.
 		Example: `  gdr-features proof plan > proof.sh && sh proof.sh out; gdr-features proof read out
   gdr-features proof plan -o json | jq -r '.notMeasured[] | .what + ": " + .why'`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.planProof(cmd.Context(), format) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.planProof(cmd.Context(), format, file) },
 	}
 	cli.Output(c, &format, "sh or json", "sh", "json")
+	c.Flags().StringVarP(&file, "file", "f", "", "file to write, whole or not at all; standard output by default")
 	return c
 }
 
-func (a *app) planProof(ctx context.Context, format string) error {
+func (a *app) planProof(ctx context.Context, format, file string) error {
 	fs, o, err := a.Machine(snapshot.Open, report.ForEnv)
 	if err != nil {
 		return err
@@ -89,7 +90,10 @@ func (a *app) planProof(ctx context.Context, format string) error {
 		err = plan.Script(&text)
 	}
 	if err == nil {
-		_, err = a.out.Write(text.Bytes())
+		err = a.write(file, text.Bytes())
+	}
+	if err == nil && file != "" { // the reasons must be in the log of a container
+		_, err = fmt.Fprint(a.err, plan.Reasons())
 	}
 	if err != nil {
 		return err

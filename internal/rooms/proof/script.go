@@ -40,15 +40,24 @@ func (p *Plan) Script(w io.Writer) error {
 	for i := range p.Steps {
 		b.WriteString("\n" + p.Steps[i].script())
 	}
-	for _, r := range p.NotMeasured {
-		fmt.Fprintf(&b, "\n# Not measured: %s\n", r.line())
-	}
-	for _, r := range p.NotUsed {
-		fmt.Fprintf(&b, "\n# Not used: %s\n", r.line())
+	if reasons := p.Reasons(); reasons != "" {
+		b.WriteString("\n" + reasons)
 	}
 	b.WriteString(scriptTail)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// Reasons are comments about what is not measured, or not used.
+func (p *Plan) Reasons() string {
+	var b strings.Builder
+	for _, r := range p.NotMeasured {
+		fmt.Fprintf(&b, "# Not measured: %s\n", r.line())
+	}
+	for _, r := range p.NotUsed {
+		fmt.Fprintf(&b, "# Not used: %s\n", r.line())
+	}
+	return b.String()
 }
 
 func (r Reason) line() string { return sanitize.Terminal(r.What + ": " + r.Why) }

@@ -107,19 +107,12 @@ PLAN
 of=0
 
 # Not measured: 0000:53:00.0: rdmap79s0, rdmap80s0, rdmap81s0, rdmap82s0: its link layer is Unspecified, for which no options are known here
-
 # Not measured: 0000:64:00.0: rdmap96s0, rdmap97s0, rdmap98s0, rdmap99s0: its link layer is Unspecified, for which no options are known here
-
 # Not measured: 0000:75:00.0: rdmap113s0, rdmap114s0, rdmap115s0, rdmap116s0: its link layer is Unspecified, for which no options are known here
-
 # Not measured: 0000:86:00.0: rdmap130s0, rdmap131s0, rdmap132s0, rdmap133s0: its link layer is Unspecified, for which no options are known here
-
 # Not measured: 0000:97:00.0: rdmap147s0, rdmap148s0, rdmap149s0, rdmap150s0: its link layer is Unspecified, for which no options are known here
-
 # Not measured: 0000:a8:00.0: rdmap164s0, rdmap165s0, rdmap166s0, rdmap167s0: its link layer is Unspecified, for which no options are known here
-
 # Not measured: 0000:b9:00.0: rdmap181s0, rdmap182s0, rdmap183s0, rdmap184s0: its link layer is Unspecified, for which no options are known here
-
 # Not measured: 0000:ca:00.0: rdmap198s0, rdmap199s0, rdmap200s0, rdmap201s0: its link layer is Unspecified, for which no options are known here
 
 echo "written to $dir; now: gdr-features proof read $dir"
