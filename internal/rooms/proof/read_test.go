@@ -350,7 +350,7 @@ func TestText(t *testing.T) {
 			t.Errorf("%+v is not in %s", l, &text)
 		}
 	}
-	if !strings.Contains(text.String(), "\nproven: false, 0 of 2 transfers with GPU memory true, 1 false, 1 unknown\n") {
+	if !strings.Contains(text.String(), "\nproven: false (transfers with GPU memory: 0 true, 1 false, 1 unknown)\n") {
 		t.Errorf("%s", &text)
 	}
 }

@@ -82,12 +82,12 @@ func (r *Result) sentence() string {
 			all++
 		}
 	}
-	of := show.Count(all, "transfer") + " with GPU memory"
+	of := fmt.Sprintf("(transfers with GPU memory: %d true, %d false, %d unknown)", count[tristate.True], count[tristate.False], count[tristate.Unknown])
 	switch {
 	case all == 0:
 		return "unknown, there is no transfer with GPU memory"
 	case r.State == tristate.Unknown && count[tristate.Unknown] == 0:
-		return fmt.Sprintf("unknown, not every GPU was measured; %d of %s true", count[tristate.True], of)
+		return "unknown, not every GPU was measured " + of
 	}
-	return fmt.Sprintf("%v, %d of %s true, %d false, %d unknown", r.State, count[tristate.True], of, count[tristate.False], count[tristate.Unknown])
+	return r.State.String() + " " + of
 }
