@@ -62,7 +62,7 @@ func (h Here) machine(usable func(rdma string) tristate.State) *Machine {
 	return m
 }
 
-// UsableGID: an entry is routable, and may be used in this network namespace: MOFED refuses to
+// UsableGID reports whether an entry is routable, and may be used in this network namespace: MOFED refuses to
 // connect with an entry whose network device is in another one (mlnx-ofa_kernel 23.10,
 // drivers/infiniband/core/verbs.c, ib_resolve_eth_dmac: rdma_check_gid_user_access), the
 // kernel's own drivers do not.

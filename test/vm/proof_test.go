@@ -41,7 +41,7 @@ func TestProof(t *testing.T) {
 		{"good", "dash /proof.sh /tmp/good", root, "true", ""},
 		{"memlock", "ulimit -l 0; dash /proof.sh /tmp/nobody/memlock", nobody, "unknown", "this process may lock little memory"},
 		{"port in use", "ib_write_bw -d mlx5_0 -p 18601 & sleep 5; dash /proof.sh /tmp/port; kill $!", root, "unknown", "the TCP port is in use"},
-		{"no GID", "dash /nogid.sh /tmp/nogid", root, "unknown", "the GID of this index is not there"},
+		{"no GID", "dash /nogid.sh /tmp/nogid", root, "unknown", "the sides could not connect: the GID"},
 		{"killed", "dash /kill.sh /tmp/killed", root, "unknown", "the server was killed"},
 	} {
 		said := m.shell(test.uid, test.run)

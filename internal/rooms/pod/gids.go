@@ -123,7 +123,7 @@ func gidKind(g rdma.GID) string {
 	return "IPv6"
 }
 
-func (f *judged) usableGID(g rdma.GID) bool { 
+func (f *judged) usableGID(g rdma.GID) bool {
 	return assign.Here{Node: f.Node, Visible: f.Pod.Visible}.UsableGID(g)
 }
 

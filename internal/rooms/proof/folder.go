@@ -138,7 +138,7 @@ func (p *plan) read(text string) {
 		case line == planBegins && !begun:
 			begun = true
 		case !begun || p.whole:
-			begun, p.whole = false, false
+			p.whole = false
 			return
 		case line == planEnds:
 			p.whole = true

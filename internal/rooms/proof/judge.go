@@ -108,7 +108,10 @@ func (t *transfer) line(p *plan) Line {
 		l.GPU, l.NIC, l.Way = cmp.Or(t.step.gpu, l.GPU), t.step.nic, cmp.Or(l.Way, Way(t.step.way))
 	}
 	failed := find(slices.Concat(t.server.lines, t.client.lines), l.Way)
-	if failed != nil && (t.ended() != "" || failed.effect != undecided) {
+	if failed != nil && failed.effect == followed && (!t.server.alone() || !t.client.alone()) {
+		failed = nil
+	}
+	if failed != nil && (t.ended() != "" || failed.effect == unregistered || failed.effect == broken) {
 		l.Why, l.Code, l.refused = failed.means, failed.code, t.refuses(failed)
 		return l
 	}

@@ -27,7 +27,7 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 // planOf is the plan of a machine in a state, with GIDs at its Ethernet ports.
-func planOf(t *testing.T, name, state string, change func(dir string)) (proof.Plan, []error) {
+func planOf(t *testing.T, name, state string, change func(dir string)) proof.Plan {
 	t.Helper()
 	m, err := machine.Load("../../../testdata/machines/" + name + ".txt")
 	if err != nil {
@@ -49,8 +49,8 @@ func planOf(t *testing.T, name, state string, change func(dir string)) (proof.Pl
 	defer fs.Close()
 	r := report.Collect(t.Context(), fs, report.ForEnv)
 	here := assign.Here{Node: &r.Node, Visible: &r.Visible}
-	facts, problems := proof.ReadFacts(t.Context(), fs, here)
-	return proof.New(here, facts), problems
+	facts, _ := proof.ReadFacts(t.Context(), fs, here)
+	return proof.New(here, facts)
 }
 
 // TestPlan: each GPU with each near NIC by each way, and a reason for what is left out.
@@ -107,7 +107,7 @@ func TestPlan(t *testing.T) {
 		}, 21, 7, "", "0000:4c:00.0: it is divided into MIG instances", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			plan, _ := planOf(t, test.machine, test.state, test.change)
+			plan := planOf(t, test.machine, test.state, test.change)
 			gpus := map[string]bool{}
 			for _, s := range plan.Steps {
 				if s.GPU != "" {
@@ -143,7 +143,7 @@ func TestPlan(t *testing.T) {
 // TestScriptText compares whole scripts.
 func TestScriptText(t *testing.T) {
 	for _, test := range []struct{ machine, state string }{{"dell-xe9680-h100", "ready"}, {"amd-mi300x-pollara", "ready"}, {"aws-p5-h100", "ready"}} {
-		plan, _ := planOf(t, test.machine, test.state, nil)
+		plan := planOf(t, test.machine, test.state, nil)
 		var got bytes.Buffer
 		if err := plan.Script(&got); err != nil {
 			t.Fatal(err)
@@ -190,7 +190,7 @@ esac
 
 // TestScript runs the script with each shell that is here, and a program that plays perftest.
 func TestScript(t *testing.T) {
-	plan, _ := planOf(t, "dell-xe9680-h100", "ready", nil)
+	plan := planOf(t, "dell-xe9680-h100", "ready", nil)
 	plan.Steps = plan.Steps[:2]
 	var script bytes.Buffer
 	if err := plan.Script(&script); err != nil {
@@ -260,7 +260,7 @@ type fake struct {
 func newFake(t *testing.T, shell []string, script string) *fake {
 	t.Helper()
 	f := &fake{t.TempDir(), shell}
-	server, client := hostOnly(100)
+	server, client := hostOnly()
 	for name, text := range map[string]string{"proof.sh": script, "s": server.out(), "c": client.out(), "ib_write_bw": perftest} {
 		if err := os.WriteFile(filepath.Join(f.dir, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)

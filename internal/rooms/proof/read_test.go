@@ -23,7 +23,7 @@ const (
 // folderOf is a folder with a baseline of 100 Gbit/s and one transfer with GPU memory by DMA-BUF.
 func folderOf(server, client said) []proof.File {
 	all := append(files("gpu", server, client), listed(stepHost, stepGPU))
-	hostServer, hostClient := hostOnly(100)
+	hostServer, hostClient := hostOnly()
 	return append(all, files("host", hostServer, hostClient)...)
 }
 
@@ -78,7 +78,7 @@ func TestRead(t *testing.T) {
 		{"in MiB", func(s, c *said) { s.unit, c.unit = "MiB/sec", "MiB/sec" }, yes, ""},
 		{"in MB, as to 24.04", func(s, c *said) { s.unit, c.unit = "MB/sec", "MB/sec" }, yes, ""},
 		{"4.5-0.20", func(s, c *said) { s.memory, c.memory = cuda("4.5", true), cuda("4.5", true) }, yes, ""},
-		{"data direct", func(s, c *said) {
+		{"data direct", func(s, _ *said) {
 			s.memory = strings.Replace(s.memory, "Calling ibv_reg_dmabuf_mr(", "Calling mlx5dv_reg_dmabuf_mr(", 1)
 		}, yes, ""},
 		{"peermem", peermem(""), yes, ""},
@@ -95,7 +95,7 @@ func TestRead(t *testing.T) {
 		{"managed memory", func(s, _ *said) { s.memory = strings.Replace(s.memory, "CUDA_MEM_DEVICE", "CUDA_MEM_MANAGED", 1) }, unknown, "not the GPU's own"},
 		{"an integrated GPU", func(s, _ *said) { s.memory = strings.Replace(s.memory, "integrated: 0", "integrated: 1", 1) }, unknown, "both the GPU and the CPU have"},
 		{"one side in Gbit", func(s, _ *said) { s.unit = "MiB/sec" }, unknown, "different units"},
-		{"Gbit below a header of MiB", func(s, c *said) {
+		{"Gbit below a header of MiB", func(s, _ *said) {
 			s.memory += strings.Replace(s.out()[len(s.memory):], "Gb/sec", "MiB/sec", 2)
 			s.noResult = true
 		}, unknown, "number of messages disagree"},
@@ -115,6 +115,10 @@ func TestRead(t *testing.T) {
 		{"a limit was missed", func(_, c *said) { c.rc, c.errs = "1", "Error: BW result is below bw limit\n" }, unknown, "--limit_bw"},
 		{"not in time", func(s, c *said) { s.rc, s.noResult, c.rc, c.noResult = "124", true, "124", true }, unknown, "did not end in time"},
 		{"killed", func(s, c *said) { *s = said{noResult: true, rc: "137", asked: s.asked}; c.rc, c.noResult = "124", true }, unknown, "the server was killed"},
+		{"killed, and the other side sees it", func(s, c *said) {
+			s.rc, s.noResult, c.rc, c.noResult, c.errs = "137", true, "1", true, " Unable to read from socket/rdma_cm\n Failed to exchange data between server and clients\n"
+		}, unknown, "the server was killed, the client ended with status 1"},
+		{"the other side ended by itself", failed(" Failed to exchange data between server and clients\n"), unknown, "the other side ended"},
 		{"garbage", func(s, c *said) { s.memory, s.noResult = "\x00\xff\x1b[2J\n", true; c.rc = "x" }, unknown, ""},
 
 		{"error 14", refusal("14"), no, "error 14"},
@@ -177,7 +181,7 @@ func TestBaseline(t *testing.T) {
 		if l := lineNamed(t, r, "gpu"); l.State != unknown || !strings.Contains(l.Why, "no baseline") || r.State != unknown {
 			t.Errorf("%s: %+v", name, l)
 		}
-		hostServer, hostClient := hostOnly(100)
+		hostServer, hostClient := hostOnly()
 		hostServer.rc = "1"
 		r = proof.Read(append(alone, files("host", hostServer, hostClient)...))
 		if l := lineNamed(t, r, "gpu"); l.State != unknown || lineNamed(t, r, "host").State != unknown {
@@ -213,7 +217,7 @@ func TestROCm(t *testing.T) {
 	} {
 		server, client := transfer("--use_rocm=1", rocm(test.bus), 97)
 		all := files("gpu", server, client)
-		if hostServer, hostClient := hostOnly(100); true {
+		if hostServer, hostClient := hostOnly(); true {
 			all = append(all, files("host", hostServer, hostClient)...)
 		}
 		if test.plan != nil {
@@ -373,7 +377,7 @@ func FuzzRead(f *testing.F) {
 	server, client := transfer(dmabuf, cuda("", true), 97)
 	f.Add(server.out(), client.out(), client.errs, server.asked, client.asked, "0", listed(stepHost, stepGPU).Text, "{\n\"MsgSize\": 1\n}")
 	f.Add("", "", "Couldn't allocate MR with error=14", "ib_write_bw --use_rocm", "-d", "1", "end", "")
-	hostServer, hostClient := hostOnly(100)
+	hostServer, hostClient := hostOnly()
 	base := files("host", hostServer, hostClient)
 	f.Fuzz(func(t *testing.T, out, other, errs, asked, askedOther, rc, plan, data string) {
 		r := proof.Read(append([]proof.File{

@@ -15,6 +15,8 @@ const (
 	unregistered
 	// broken: a transfer with this memory failed.
 	broken
+	// followed: the other side was gone. How that one ended says more, if not by itself.
+	followed
 )
 
 // row is a line by which perftest says that something failed: what it has in it, the number that ends
@@ -76,9 +78,9 @@ var rows = []row{
 	{"BW result is below bw limit", "", "", "", undecided, "a limit was set (--limit_bw) and missed", ""},
 	{"margin is not long enough", "", "", "", undecided, "the link is too slow for the duration (-D)", ""},
 	// What follows when the other side is gone.
-	{"read from socket", "", "", "", undecided, "the other side ended", ""},
-	{"Failed to exchange data", "", "", "", undecided, "the other side ended", ""},
-	{"Couldn't read remote address", "", "", "", undecided, "the other side ended", ""},
+	{"read from socket", "", "", "", followed, "the other side ended", ""},
+	{"Failed to exchange data", "", "", "", followed, "the other side ended", ""},
+	{"Couldn't read remote address", "", "", "", followed, "the other side ended", ""},
 }
 
 // find is the row that explains a failure best: the first in the table, not in the text, of which the
