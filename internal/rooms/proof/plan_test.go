@@ -3,7 +3,6 @@ package proof_test
 import (
 	"bytes"
 	"context"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,8 +22,6 @@ import (
 	"gdr-features/test/testsize"
 	"gdr-features/tristate"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // planOf is the plan of a machine in a state, with GIDs at its Ethernet ports.
 func planOf(t *testing.T, name, state string, change func(dir string)) proof.Plan {
@@ -149,7 +146,7 @@ func TestScriptText(t *testing.T) {
 			t.Fatal(err)
 		}
 		file := "testdata/" + test.machine + ".sh"
-		if *update {
+		if os.Getenv("UPDATE") != "" {
 			if err := os.WriteFile(file, got.Bytes(), 0o644); err != nil {
 				t.Fatal(err)
 			}
