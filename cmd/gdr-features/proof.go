@@ -29,13 +29,13 @@ func (a *app) proofCommands() (parent *cobra.Command, both []*cobra.Command) {
 plan writes a script that runs perftest on this node alone, and read says what its
 output means. Neither starts another program, and no label follows from them.
 docs/proof.md says what they prove, and what they do not.`,
-		Args: func(_ *cobra.Command, args []string) error {
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return fmt.Errorf("proof %q: the commands are plan and read", args[0])
 			}
-			return errors.New("proof: the commands are plan and read; see gdr-features proof --help")
+			return cmd.Help()
 		},
-		RunE: func(*cobra.Command, []string) error { return nil }, // Args fails
 	}
 	both = []*cobra.Command{a.proofPlan(), a.proofRead()}
 	c.AddCommand(both...)
@@ -104,7 +104,7 @@ func (a *app) planProof(ctx context.Context, format, file string) error {
 func (a *app) proofRead() *cobra.Command {
 	var format string
 	c := &cobra.Command{
-		Use:   "read DIR | FILE...",
+		Use:   "read PATH...",
 		Short: "Say what the output of perftest shows about GPUDirect RDMA",
 		Long: `read reads the folder that the script of proof plan wrote, or single outputs of perftest
 4.5 or newer with names like those there: NAME.s.out and NAME.c.out for the two sides,
