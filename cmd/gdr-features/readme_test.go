@@ -153,6 +153,9 @@ func (s shell) prepare(t *testing.T) {
 	}
 	t.Setenv(name, value)
 	s.write(t, "job.env", said)
+	if err := os.Mkdir(filepath.Join(s.dir, "out"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	s.write(t, "expect.yaml", "types: [{name: any, match: any, expect: {gpus: 8}}]\n")
 }
 
@@ -181,7 +184,7 @@ func (s shell) run(t *testing.T, command string) (said string, status int) {
 var placeholders = strings.NewReplacer(
 	"--expect FILE", "--expect expect.yaml", "--check FILE", "--check job.env", "--check [FILE]", "--check job.env",
 	"/etc/gdr-features/expect.yaml", "expect.yaml", "CODE", "NoNIC", "REASON", "NoNIC", "GPU NIC", "GPU0 mlx5_0", "GPU [NIC]", "GPU0 mlx5_0", "FRAMEWORK", "nccl", "--for NAME", "--for nccl",
-	"--root NODE ", "", "--image DIR", "--image .", "copy DIR", "copy .", "copy /gdr", "copy .", "[", "", "]", "")
+	"--root NODE ", "", "--image DIR", "--image .", "copy DIR", "copy .", "proof read DIR", "proof read out", "proof read PATH...", "proof read out", "copy /gdr", "copy .", "[", "", "]", "")
 
 // clustered are the commands that test/e2e runs, in a cluster.
 var clustered = regexp.MustCompile(`^gdr-features (?:run|nodes)\b`)

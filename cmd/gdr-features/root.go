@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,11 +100,12 @@ the variables are ignored.`,
 	a.Complete(c)
 	judging := []*cobra.Command{a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.envCommand(), a.claimCommand(), a.logCommand()}
 	recording := a.snapshotCommand()
+	proof, proofs := a.proofCommands()
 	nodes := a.ofCluster(cli.NodesCommand(&cli.Nodes{}))
 	nodes.AddCommand(a.ofCluster(cli.DiffCommand(&cli.Nodes{}), "diff"), a.ofCluster(cli.HistoryCommand(&cli.Nodes{}), "history"))
 	c.AddCommand(judging...)
-	c.AddCommand(recording, nodes, a.runCommand(), a.copyCommand(), cli.VersionCommand("gdr-features", version))
-	for _, command := range append(judging, c) {
+	c.AddCommand(proof, recording, nodes, a.runCommand(), a.copyCommand(), cli.VersionCommand("gdr-features", version))
+	for _, command := range slices.Concat(judging, proofs, []*cobra.Command{c}) {
 		variables[command] = machineflags.ReportFlags
 	}
 	variables[recording] = machineflags.FileFlags

@@ -1,7 +1,11 @@
 package assign
 
 import (
+	"slices"
+
+	"gdr-features/source/kmod"
 	"gdr-features/source/platform"
+	"gdr-features/source/rdma"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
@@ -56,4 +60,14 @@ func (h Here) machine(usable func(rdma string) tristate.State) *Machine {
 	}
 	m.Incomplete = !n.PCIRead || !n.Matrix.Complete || !n.RDMA.Complete && !n.RDMA.Exclusive || !h.Visible.Complete
 	return m
+}
+
+// UsableGID reports whether an entry is routable, and may be used in this network namespace: MOFED refuses to
+// connect with an entry whose network device is in another one (mlnx-ofa_kernel 23.10,
+// drivers/infiniband/core/verbs.c, ib_resolve_eth_dmac: rdma_check_gid_user_access), the
+// kernel's own drivers do not.
+func (h Here) UsableGID(g rdma.GID) bool {
+	networks := h.Visible.Networks
+	elsewhere := h.Node.Kmod.MOFED.Origin == kmod.OriginMOFED && g.NetDev != "" && networks != nil && !slices.Contains(networks, g.NetDev)
+	return g.Routable() && !elsewhere
 }

@@ -152,3 +152,6 @@ func (g GID) LinkLocal() bool {
 
 // IPv4 reports whether the address is one of IPv4.
 func (g GID) IPv4() bool { return g.Address.Is4In6() }
+
+// Routable reports whether other networks can be reached with it.
+func (g GID) Routable() bool { return g.Type == RoCEv2 && !g.LinkLocal() }

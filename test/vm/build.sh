@@ -42,6 +42,32 @@ fetch() {
 	sed -i 's|^include /usr/src/|include $(dir $(lastword $(MAKEFILE_LIST)))../|' "$tmp/files/usr/src/$headers/Makefile"
 	rm -rf .bin/kernel
 	mv "$tmp/files" .bin/kernel
+	rm -rf "$tmp"
+}
+
+# perftest puts Debian's perftest with what it needs into .bin/perftest, and a shell for its script.
+perftest() {
+	tmp=$(mktemp -d .bin/perftest.XXXXXX)
+	trap 'rm -rf "$tmp"' EXIT
+	(cd "$tmp" && apt-get download -q -o APT::Sandbox::User=root perftest ibverbs-providers libibverbs1 librdmacm1 \
+		libnl-3-200 libnl-route-3-200 libpci3 libudev1 zlib1g libkmod2 liblzma5 libzstd1 libssl3 libc6 dash coreutils libselinux1 libpcre2-8-0)
+	for package in "$tmp"/*.deb; do
+		dpkg-deb -x "$package" "$tmp/files"
+	done
+	from=$tmp/files to=$tmp/to
+	mkdir -p "$to/bin" "$to/lib/x86_64-linux-gnu/libibverbs" "$to/lib64" "$to/etc/libibverbs.d"
+	for name in ib_write_bw dash timeout sleep mkdir cat; do
+		cp -L "$(find "$from/bin" "$from/usr/bin" -name "$name")" "$to/bin"
+	done
+	find -L "$from" -name '*.so.*' -type f ! -path '*/gconv/*' -exec cp -L {} "$to/lib/x86_64-linux-gnu" \;
+	cp "$from/usr/lib/x86_64-linux-gnu/libibverbs/librxe-"* "$to/lib/x86_64-linux-gnu/libibverbs"
+	mkdir -p "$to/usr/lib/x86_64-linux-gnu"
+	cp -r "$to/lib/x86_64-linux-gnu/libibverbs" "$to/usr/lib/x86_64-linux-gnu"
+	cp "$from/etc/libibverbs.d/rxe.driver" "$to/etc/libibverbs.d"
+	cp -L "$to/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2" "$to/lib64"
+	rm -rf .bin/perftest
+	mv "$to" .bin/perftest
+	rm -rf "$tmp"
 }
 
 # modules builds the modules of a directory below .bin/modules.
@@ -52,6 +78,7 @@ modules() {
 mkdir -p .bin
 go build -C ../.. -trimpath -ldflags "-s -w" -o test/vm/.bin/ ./cmd/gdr-features ./cmd/gdr-features-agent ./test/vm/guest
 [ -d .bin/kernel/usr/src ] || fetch
+[ -d .bin/perftest ] || perftest
 cp -rp modules .bin/
 modules vendor
 export KBUILD_EXTRA_SYMBOLS="$PWD/.bin/modules/vendor/Module.symvers"

@@ -11,7 +11,6 @@ import (
 	"gdr-features/internal/finding"
 	"gdr-features/internal/frameworks"
 	"gdr-features/internal/show"
-	"gdr-features/source/kmod"
 	"gdr-features/source/rdma"
 )
 
@@ -46,7 +45,7 @@ func (f *judged) wrongGIDs() finding.Said {
 	}
 	noRoutable := lacks(f.usableGID)
 	empty := f.portsThat(func(p *rdma.GIDTable) bool { return len(p.GIDs) == 0 && !p.Unread })
-	elsewhere := f.portsThat(func(p *rdma.GIDTable) bool { return noRoutable(p) && slices.ContainsFunc(p.GIDs, routable) })
+	elsewhere := f.portsThat(func(p *rdma.GIDTable) bool { return noRoutable(p) && slices.ContainsFunc(p.GIDs, rdma.GID.Routable) })
 	local, onlyIPv6, choices := f.portsThat(noRoutable), f.portsThat(lacks(f.usableIPv4)), f.badChoices()
 	switch {
 	case empty.Any():
@@ -124,17 +123,8 @@ func gidKind(g rdma.GID) string {
 	return "IPv6"
 }
 
-// routable: other networks can be reached with it.
-func routable(g rdma.GID) bool { return g.Type == rdma.RoCEv2 && !g.LinkLocal() }
-
-// usableGID is routable, and may be used in this network namespace: MOFED refuses to connect
-// with an entry whose network device is in another one (mlnx-ofa_kernel 23.10,
-// drivers/infiniband/core/verbs.c, ib_resolve_eth_dmac: rdma_check_gid_user_access), the
-// kernel's own drivers do not.
 func (f *judged) usableGID(g rdma.GID) bool {
-	networks := f.Pod.Visible.Networks
-	elsewhere := f.Kmod.MOFED.Origin == kmod.OriginMOFED && g.NetDev != "" && networks != nil && !slices.Contains(networks, g.NetDev)
-	return routable(g) && !elsewhere
+	return assign.Here{Node: f.Node, Visible: f.Pod.Visible}.UsableGID(g)
 }
 
 func (f *judged) usableIPv4(g rdma.GID) bool { return f.usableGID(g) && g.IPv4() }

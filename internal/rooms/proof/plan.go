@@ -1,0 +1,286 @@
+// Package proof plans transfers that show whether the GPUs and NICs of a node exchange data
+// directly, and reads what perftest printed about them. It starts no program.
+package proof
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gdr-features/internal/assign"
+	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
+	"gdr-features/topology"
+	"gdr-features/tristate"
+)
+
+// Plan is what measures the GPUs of a node, each with each of its near NICs.
+type Plan struct {
+	Steps []Step `json:"steps"`
+	// NotMeasured are the GPUs without a step, and NotUsed the NICs near a GPU without one.
+	NotMeasured []Reason `json:"notMeasured"`
+	NotUsed     []Reason `json:"notUsed"`
+}
+
+// Step is a transfer from a client to a server, both on this node and on the same port of a NIC.
+type Step struct {
+	Name string `json:"name"`
+	// GPU is "" for the baseline, which uses host memory on both sides.
+	GPU   string `json:"gpu,omitempty"`
+	NIC   string `json:"nic"`
+	Level string `json:"level,omitempty"`
+	Way   Way    `json:"way"`
+	// Options are for both sides; Server and Client choose the memory of one side. Each transfer has
+	// a TCP port of its own (-p), which the script counts.
+	Options []string `json:"options"`
+	Server  []string `json:"server"`
+	Client  []string `json:"client"`
+	// IfItFails are the transfers with GPU memory on one side alone.
+	IfItFails []Step `json:"ifItFails,omitempty"`
+}
+
+// Reason says why something is not measured.
+type Reason struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+}
+
+// Way is how the NIC gets to the memory.
+type Way string
+
+// The ways, and host memory for the baseline.
+const (
+	Host    Way = "host"
+	DMABuf  Way = "dmabuf"
+	Peermem Way = "peermem"
+)
+
+// What is added to the name of a step for the transfers with GPU memory on one side.
+const serverAlone, clientAlone = "_server", "_client"
+
+// Program is the program of perftest. A write reads the client's memory and writes the server's,
+// so that GPU memory on both sides shows both directions over PCI Express.
+const Program = "ib_write_bw"
+
+// Options of all transfers. The size is the program's default: more than a megabyte is in flight
+// (128 messages), and little memory is locked. The duration bounds a step on slow links, too.
+const (
+	bytesEach = "65536"
+	seconds   = "5"
+	// firstPort is below the TCP port of the first transfer; each has one of its own. The default
+	// of perftest, 18515, may be in use.
+	firstPort = "18600"
+)
+
+// Facts are what a plan needs beside the machine.
+type Facts struct {
+	GIDs []rdma.GIDTable
+	// Divided are the GPUs with MIG instances.
+	Divided map[pci.Address]bool
+}
+
+// planner makes a plan.
+type planner struct {
+	assign.Here
+	Facts
+	*assign.Assignment
+	plan      Plan
+	baselines map[string]bool
+	rocm      int // the number that ROCm gives the next GPU of AMD
+}
+
+// New plans for the GPUs that this process can use, with the NICs that env gives them.
+func New(here assign.Here, facts Facts) Plan {
+	p := planner{Here: here, Facts: facts, Assignment: here.Assign(), baselines: map[string]bool{}}
+	p.plan = Plan{Steps: []Step{}, NotMeasured: []Reason{}, NotUsed: []Reason{}}
+	for _, c := range p.Choices {
+		p.gpu(c)
+	}
+	return p.plan
+}
+
+func (p *planner) gpu(c assign.Choice) {
+	name := c.GPU.Address.String()
+	memory := p.memory(c.GPU)
+	not := func(why string) { p.plan.NotMeasured = append(p.plan.NotMeasured, Reason{name, why}) }
+	switch {
+	case !c.GPU.Eligible:
+		not("this GPU cannot do GPUDirect RDMA")
+		return
+	case memory == nil:
+		not("perftest has no option for the memory of this GPU")
+		return
+	case p.Divided[c.GPU.Address]:
+		not("it is divided into MIG instances, and perftest takes whole GPUs")
+		return
+	}
+	p.unusable(c)
+	before := len(p.plan.Steps)
+	var lacks []Reason // each why once
+	for _, nic := range c.Near {
+		why := p.pair(c, nic, memory)
+		at := slices.IndexFunc(lacks, func(r Reason) bool { return r.Why == why })
+		switch {
+		case why == "":
+		case at < 0:
+			lacks = append(lacks, Reason{nic.RDMA, why})
+		default:
+			lacks[at].What += ", " + nic.RDMA
+		}
+	}
+	for _, lack := range lacks {
+		if len(p.plan.Steps) > before {
+			p.notUsed(name, lack.What+": "+lack.Why)
+		} else {
+			not(lack.What + ": " + lack.Why)
+		}
+	}
+	if len(c.Near) == 0 {
+		not("no near NIC can be used here")
+	}
+}
+
+func (p *planner) notUsed(gpu, why string) {
+	p.plan.NotUsed = append(p.plan.NotUsed, Reason{gpu, why})
+}
+
+// memory are the options for the memory of a GPU by each way, nil for a family that perftest does
+// not know. ROCm counts GPUs in the order of the kernel; that is taken to be the order of their
+// addresses, and what perftest prints of the bus shows where it is not. CUDA takes an address.
+func (p *planner) memory(gpu *topology.GPU) map[Way][]string {
+	switch gpu.GPU.Name {
+	case "nvidia":
+		bus := "--use_cuda_bus_id=" + gpu.Address.String()
+		return map[Way][]string{Peermem: {bus}, DMABuf: {bus, "--use_cuda_dmabuf"}}
+	case "amd":
+		number := "--use_rocm=" + strconv.Itoa(p.rocm)
+		p.rocm++
+		return map[Way][]string{Peermem: {number}, DMABuf: {number, "--use_rocm_dmabuf"}}
+	}
+	return nil
+}
+
+// unusable notes the nearest NICs of a GPU that cannot be used now.
+func (p *planner) unusable(c assign.Choice) {
+	for _, i := range c.GPU.Near(topology.Usable).NICs {
+		n := &p.Matrix.NICs[i]
+		name, why := n.Name(), "this process cannot use it: it has no device node here, or is in another network namespace"
+		switch {
+		case p.Usable(i) != nil:
+			continue
+		case n.RDMA == nil:
+			name, why = n.Address(), "it has no RDMA device here"
+		case !slices.Contains(p.Hidden, n.RDMA.Name):
+			why = "no port is active" + states(n.RDMA.Ports)
+		}
+		p.notUsed(c.GPU.Address.String(), name+": "+why)
+	}
+}
+
+func states(ports []rdma.Port) string {
+	var all []string
+	for _, port := range ports {
+		all = append(all, fmt.Sprintf("%d is %s", port.Number, orUnknown(port.State)))
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return " (port " + strings.Join(all, ", port ") + ")"
+}
+
+func orUnknown(text string) string {
+	if text == "" {
+		return "unknown"
+	}
+	return text
+}
+
+// pair adds the steps for a GPU and a NIC, or says why there is none.
+func (p *planner) pair(c assign.Choice, nic *assign.NIC, memory map[Way][]string) (why string) {
+	ways := p.ways(c.GPU, nic)
+	common := []string{"-d", nic.RDMA, "-i", strconv.Itoa(nic.Port)}
+	switch nic.LinkLayer {
+	case "InfiniBand":
+	case "Ethernet":
+		index, why := p.gid(nic)
+		if why != "" {
+			return why
+		}
+		common = append(common, "-x", strconv.Itoa(index))
+	default:
+		return "its link layer is " + nic.LinkLayer + ", for which no options are known here"
+	}
+	if len(ways) == 0 {
+		return fmt.Sprintf("neither peer memory nor DMA-BUF is in place (%s)", p.Node.Verdict.Reason)
+	}
+	if !p.baselines[nic.RDMA] {
+		p.baselines[nic.RDMA] = true
+		p.add(Step{Name: nic.RDMA + "_host", NIC: nic.RDMA, Way: Host}, common)
+	}
+	for _, way := range ways {
+		gpu := c.GPU.Address.String()
+		s := Step{
+			Name: strings.ReplaceAll(gpu, ":", "-") + "_" + nic.RDMA + "_" + string(way),
+			GPU:  gpu, NIC: nic.RDMA, Level: p.Level(c, nic).String(), Way: way, Server: memory[way], Client: memory[way],
+		}
+		server, client := s, s
+		server.Name, server.Client = s.Name+serverAlone, nil
+		client.Name, client.Server = s.Name+clientAlone, nil
+		s.IfItFails = []Step{server, client}
+		p.add(s, common)
+	}
+	return ""
+}
+
+func (p *planner) add(s Step, common []string) {
+	of := slices.Concat(common, []string{"-s", bytesEach, "-D", seconds, "-F", "--report_gbits"})
+	s.Options = of
+	for i := range s.IfItFails {
+		s.IfItFails[i].Options = of
+	}
+	p.plan.Steps = append(p.plan.Steps, s)
+}
+
+// ways are those that the node is not known to lack. What is known is about the two families that
+// the node is judged by.
+func (p *planner) ways(gpu *topology.GPU, nic *assign.NIC) (ways []Way) {
+	v, of := &p.Node.Verdict, p.rdmaOf(nic)
+	judged := of != nil && v.GPU == gpu.GPU && v.NIC == of.Function.NIC
+	if !judged || v.DMABuf != tristate.False {
+		ways = append(ways, DMABuf)
+	}
+	if !judged || v.Peermem != tristate.False {
+		ways = append(ways, Peermem)
+	}
+	return ways
+}
+
+func (p *planner) rdmaOf(nic *assign.NIC) *topology.NIC {
+	for i := range p.Matrix.NICs {
+		if p.Usable(i) == nic {
+			return &p.Matrix.NICs[i]
+		}
+	}
+	return nil
+}
+
+// gid is the index of the entry to use: one of IPv4 before others, as NCCL does.
+func (p *planner) gid(nic *assign.NIC) (index int, why string) {
+	at := slices.IndexFunc(p.GIDs, func(t rdma.GIDTable) bool { return t.Device.Name == nic.RDMA && t.Number == nic.Port })
+	if at < 0 {
+		return 0, "its GIDs are not known"
+	}
+	table := &p.GIDs[at]
+	for _, fits := range []func(rdma.GID) bool{rdma.GID.IPv4, func(rdma.GID) bool { return true }} {
+		for _, g := range table.GIDs {
+			if p.UsableGID(g) && fits(g) {
+				return g.Index, ""
+			}
+		}
+	}
+	if table.Unread {
+		return 0, "its GIDs cannot be read"
+	}
+	return 0, "it has no RoCE v2 GID with a routable address here"
+}
