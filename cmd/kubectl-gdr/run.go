@@ -169,10 +169,19 @@ func (p *program) style() nodes.Style {
 	}
 }
 
+// maxKubeconfig is the size in bytes of the largest kubeconfig that is read: that of a thousand
+// clusters.
+const maxKubeconfig = 4 << 20
+
 // access says how to reach the API server. It looks where kubectl looks.
 func (p *program) access() (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = p.flags.Kubeconfig
+	for _, path := range rules.GetLoadingPrecedence() {
+		if err := cli.Regular(path, maxKubeconfig); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("kubeconfig: %w", err)
+		}
+	}
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: p.flags.Context}
 	access, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	switch {

@@ -142,7 +142,7 @@ func (c *Flags) Machine(open func(host.Options) (*host.FS, error), o report.Opti
 }
 
 func readTopology(path string) (*nccl.File, error) {
-	text, err := ReadFile(path, nccl.MaxFile)
+	text, err := cli.ReadFile(path, nccl.MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("--topology-file: %w", err)
 	}
@@ -152,20 +152,6 @@ func readTopology(path string) (*nccl.File, error) {
 	}
 	file.Name = path
 	return file, nil
-}
-
-// ReadFile reads a file of at most so many bytes.
-func ReadFile(path string, most int64) ([]byte, error) {
-	in, err := os.Open(path) //nolint:gosec // the administrator names it
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("%s: larger than %d bytes", path, most)
-	}
-	return data, err
 }
 
 // AgentProgram is the program that `gdr-features run` becomes. In one binary, client-go would
