@@ -203,7 +203,7 @@ Real code of others, which our tests start or have started.
 | ModelExpress | %s | the same, on %d | the same |
 | Kubernetes' allocator of devices | %s | which GPUs and NICs a claim gets | test/dra |
 | kube-apiserver and scheduler | %s | admission, labels, Events, a Pod's node | make e2e |
-| Node Feature Discovery | %s | labels of a Node; [older versions](compatibility.md) | make e2e |
+| Node Feature Discovery | %s | labels of a Node ([nfd-api](operators.md#nfd-api)); [older versions](compatibility.md) | make e2e |
 | Kueue, Volcano | %s, %s | their objects are accepted as our pages have them | make e2e |
 | Slurm | of the distribution | whether slurmd takes what `+"`topo -o slurm`"+` prints | hack/check.sh slurm |
 | Linux | of the distribution, in QEMU | /sys and /proc as a kernel writes them | make e2e-vm |

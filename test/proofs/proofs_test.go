@@ -159,9 +159,9 @@ type measured struct {
 }
 
 var (
-	result      = regexp.MustCompile(`(?m)^ *[0-9]+ +[0-9]+ +[0-9.]+ +[0-9.]*[1-9][0-9.]*\s`)
+	result       = regexp.MustCompile(`(?m)^ *[0-9]+ +[0-9]+ +[0-9.]+ +[0-9.]*[1-9][0-9.]*\s`)
 	unregistered = regexp.MustCompile(`Couldn't allocate MR with error=(14|95)\b`)
-	byDMABuf    = regexp.MustCompile(`using DMA-BUF for GPU buffer|ibv_reg_dmabuf_mr\(|ibv_reg_mr_ex with dmabuf\(`)
+	byDMABuf     = regexp.MustCompile(`using DMA-BUF for GPU buffer|ibv_reg_dmabuf_mr\(|ibv_reg_mr_ex with dmabuf\(`)
 )
 
 // measure reads the output of both sides. This is all that the test knows of perftest's texts.
