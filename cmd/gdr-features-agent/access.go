@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"sync"
 
 	"k8s.io/client-go/rest"
@@ -41,6 +40,9 @@ func (p *program) access() (*rest.Config, nodefeature.Token, error) {
 	return &rest.Config{Host: file.sender.server.String(), Transport: file, UserAgent: agent}, token, nil
 }
 
+// maxAccess is the size in bytes of the largest kubeconfig or certificate file that is read.
+const maxAccess = 1 << 20
+
 type sender struct {
 	http.RoundTripper
 	server *url.URL          // that requests go to; nil for the one that they name
@@ -60,7 +62,7 @@ type reloaded struct {
 }
 
 func (r *reloaded) read() error {
-	text, err := os.ReadFile(r.path) //nolint:gosec // the administrator names it
+	text, err := cli.ReadFile(r.path, maxAccess)
 	if err != nil {
 		return fmt.Errorf("%s%w", r.what, err)
 	}
@@ -92,6 +94,7 @@ func (r *reloaded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return now.RoundTrip(request)
 }
 
+// kubeconfig reads one. A program that it names would be started on the node.
 func kubeconfig(path string) (sender, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {

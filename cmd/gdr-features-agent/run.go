@@ -64,7 +64,7 @@ func (p *program) configure(cmd *cobra.Command) error {
 		return err
 	}
 	if p.settings.Path != "" {
-		text, err := machineflags.ReadFile(p.settings.Path, yamlfile.MaxSize)
+		text, err := cli.ReadFile(p.settings.Path, yamlfile.MaxSize)
 		if err != nil {
 			return fmt.Errorf("--config: %w", err)
 		}

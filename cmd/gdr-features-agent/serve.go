@@ -12,10 +12,10 @@ import (
 )
 
 // Limits of the memory that clients can make the agent use. A further connection takes the
-// place of the slowest one; see places.
+// place of another; see places.
 const (
-	maxConnections = 512
-	maxHeader      = 8 << 10 // bytes
+	maxConnections = 64
+	maxHeader      = 1 << 10 // bytes; net/http reads up to 4 KiB more
 )
 
 // serve answers HTTP requests at an address until ctx ends, unless it cannot listen there.
@@ -47,9 +47,10 @@ func newServer(handler http.Handler) *http.Server {
 	return server
 }
 
-// places keeps at most maxConnections. When there is no place for another, the oldest one
-// that is not being answered is closed: a client that sends its request at once, as a kubelet
-// and Prometheus do, is answered however many others send nothing, or slowly.
+// places keeps at most maxConnections. When there is no place for another, one that is not
+// being answered is closed: the oldest of the client that has most. A client that sends its
+// request at once, as a kubelet and Prometheus do, is answered however many connections another
+// opens and sends nothing on, or slowly.
 type places struct {
 	mu   sync.Mutex
 	open []net.Conn        // in the order of their arrival
@@ -64,7 +65,7 @@ func (p *places) changed(c net.Conn, to http.ConnState) {
 	case http.StateNew:
 		p.open = append(p.open, c)
 		if len(p.open) > maxConnections {
-			i := slices.IndexFunc(p.open, func(o net.Conn) bool { return !p.busy[o] }) // the new one is not
+			i := p.least()
 			_ = p.open[i].Close()
 			p.open = slices.Delete(p.open, i, i+1)
 		}
@@ -72,6 +73,27 @@ func (p *places) changed(c net.Conn, to http.ConnState) {
 		p.open = slices.DeleteFunc(p.open, func(o net.Conn) bool { return o == c })
 	default:
 	}
+}
+
+// least returns the connection that another may take the place of. There is one: the newest is
+// not being answered yet.
+func (p *places) least() int {
+	have := map[string]int{} // connections by client
+	for _, c := range p.open {
+		have[client(c)]++
+	}
+	least := -1
+	for i, c := range p.open {
+		if !p.busy[c] && (least < 0 || have[client(c)] > have[client(p.open[least])]) {
+			least = i
+		}
+	}
+	return least
+}
+
+func client(c net.Conn) string {
+	host, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+	return host
 }
 
 // connKey is the key of a request's connection in its context.

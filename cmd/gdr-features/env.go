@@ -15,7 +15,6 @@ import (
 
 	"gdr-features/internal/assign"
 	"gdr-features/internal/cli"
-	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/frameworks"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
@@ -303,7 +302,7 @@ func (a *app) given(args []string) ([]frameworks.Environment, error) {
 
 func (a *app) readInput(name string) ([]byte, error) {
 	if name != "-" {
-		return machineflags.ReadFile(name, maxGiven)
+		return readNamed(name)
 	}
 	data, err := io.ReadAll(io.LimitReader(a.in, maxGiven+1))
 	if err == nil && len(data) > maxGiven {
@@ -312,13 +311,8 @@ func (a *app) readInput(name string) ([]byte, error) {
 	return data, err
 }
 
-// readNamed reads a file that a variable names. Of others, as of a FIFO, there may be no end.
-func readNamed(name string) ([]byte, error) {
-	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", name)
-	}
-	return machineflags.ReadFile(name, maxGiven)
-}
+// readNamed reads a file that a variable names.
+func readNamed(name string) ([]byte, error) { return cli.ReadFile(name, maxGiven) }
 
 func lineOf(f *frameworks.Finding) string {
 	word := map[tristate.State]string{tristate.True: "OK", tristate.False: "WRONG", tristate.Unknown: "UNKNOWN"}[f.State]

@@ -215,6 +215,10 @@ func (p *program) style() nodes.Style {
 	}
 }
 
+// maxKubeconfig is the size in bytes of the largest kubeconfig that is read: that of a thousand
+// clusters.
+const maxKubeconfig = 4 << 20
+
 // kubeconfig is what the flags and the environment name. It looks where kubectl looks.
 func (p *program) kubeconfig() (clientcmd.ClientConfig, *clientcmd.ClientConfigLoadingRules) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
@@ -226,6 +230,11 @@ func (p *program) kubeconfig() (clientcmd.ClientConfig, *clientcmd.ClientConfigL
 // access says how to reach the API server.
 func (p *program) access() (*rest.Config, error) {
 	config, rules := p.kubeconfig()
+	for _, path := range rules.GetLoadingPrecedence() {
+		if err := cli.Regular(path, maxKubeconfig); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, fmt.Errorf("kubeconfig: %w", err)
+		}
+	}
 	access, err := config.ClientConfig()
 	switch {
 	case clientcmd.IsEmptyConfig(err):

@@ -86,7 +86,7 @@ func TestParseErrors(t *testing.T) {
 		{gpus("ready: yes"), `5:14: ready: "yes": must be one of true, false`},
 		{gpus("gpus: 8\n      gpus: 9"), "6:7: expect: the key gpus is already given in line 5"},
 		{minimal + "  - name: a\n    match: any\n    expect:\n      gpus: 1", "6:5: types: unreachable: type a above matches every machine; move it to the end"},
-		{gpus(`driver: "570\e[2J"`), `5:15: driver: "570\x1b[2J": must be one line of printable characters`},
+		{gpus(`driver: "570\e[2J"`), `5:15: driver: must be one line of printable characters`},
 		{gpus("gpus: &n 8\n      nics: *n"), "5:13: gpus: anchors (&), aliases (*), merge keys (<<) and tags (!) are not supported; a te"},
 		{
 			with("match: any", "match:\n      gpu: x") + "  - name: a\n    match: any\n    expect:\n      gpus: 1",

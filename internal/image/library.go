@@ -3,7 +3,9 @@ package image
 import (
 	"bytes"
 	"debug/elf"
+	"encoding/binary"
 	"errors"
+	"io"
 	"path"
 	"slices"
 	"strings"
@@ -14,17 +16,28 @@ var (
 	errCompressed = errors.New("a compressed section")
 )
 
-// mostSection is the size of the largest section that is read. The tables of rdma-core's
-// libraries have less than a twentieth of it.
-const mostSection = 1 << 20
+// What reading one library may cost: package elf copies the name of each section and symbol,
+// and many may share one text. The libraries that are looked for have less than a tenth.
+const (
+	mostSections = 256
+	mostNames    = 16 << 10 // bytes of the names of sections, and of a list of needs or versions
+	mostSection  = 1 << 20  // bytes of any other section, and of the names of all symbols
+	mostText     = 4096     // bytes of one name
+)
 
-// elf opens a library. The caller closes the file.
+// elf opens a library. The caller closes the file. The error is errMachine where the loader
+// passes it over.
 func (l *loader) elf(name string) (*file, *elf.File, error) {
 	f, err := l.open(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	e, err := elf.NewFile(f)
+	var e *elf.File
+	if err = l.modestHead(f); err == nil {
+		if e, err = elf.NewFile(f); err == nil {
+			err = modest(e)
+		}
+	}
 	if err != nil {
 		_ = f.Close()
 		return nil, nil, err
@@ -32,19 +45,41 @@ func (l *loader) elf(name string) (*file, *elf.File, error) {
 	return f, e, nil
 }
 
-// load reads a library. The error is errMachine where the loader passes it over.
+// modestHead returns an error for a file with more sections, or longer names of them, than
+// package elf should read, or for another kind of processor. All kinds that are looked for
+// have 64 bits and are little-endian.
+func (l *loader) modestHead(f *file) error {
+	var head elf.Header64
+	if err := binary.Read(io.NewSectionReader(f, 0, 1<<10), binary.LittleEndian, &head); err != nil {
+		return err
+	}
+	switch order := binary.LittleEndian; {
+	case string(head.Ident[:4]) != elf.ELFMAG:
+		return nil // package elf says so
+	case head.Ident[elf.EI_CLASS] != byte(elf.ELFCLASS64), head.Ident[elf.EI_DATA] != byte(elf.ELFDATA2LSB), elf.Machine(head.Machine) != l.machine:
+		return errMachine
+	case head.Shnum > mostSections, head.Phnum > mostSections, head.Shnum == 0 && head.Shoff != 0:
+		return errLarge
+	case head.Shnum > 0:
+		var names elf.Section64
+		at := int64(head.Shoff) + int64(head.Shstrndx)*int64(head.Shentsize) //nolint:gosec // a negative place cannot be read
+		if err := binary.Read(io.NewSectionReader(f, at, 1<<10), order, &names); err != nil {
+			return err
+		}
+		if names.Size > mostNames {
+			return errLarge
+		}
+	}
+	return nil
+}
+
+// load reads a library.
 func (l *loader) load(name, file string) (*Library, error) {
 	f, e, err := l.elf(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if e.Machine != l.machine {
-		return nil, errMachine
-	}
-	if err := modest(e); err != nil {
-		return nil, err
-	}
 	lib := libraryAt(name, f.path)
 	symbols, err := e.DynamicSymbols()
 	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
@@ -81,18 +116,64 @@ func libraryAt(name, file string) *Library {
 // is looked for. Package elf reads these whole, and unpacks them.
 func modest(e *elf.File) error {
 	for _, s := range e.Sections {
+		most := uint64(mostSection)
 		switch s.Type {
-		case elf.SHT_DYNSYM, elf.SHT_STRTAB, elf.SHT_DYNAMIC, elf.SHT_GNU_VERDEF, elf.SHT_GNU_VERNEED, elf.SHT_GNU_VERSYM:
-			if s.Flags&elf.SHF_ALLOC == 0 {
-				continue // of debuggers
-			}
-			if s.Flags&elf.SHF_COMPRESSED != 0 {
-				return errCompressed
-			}
-			if s.Size > mostSection {
-				return errLarge
-			}
+		case elf.SHT_DYNSYM, elf.SHT_GNU_VERSYM:
+			// as large as any
+		case elf.SHT_DYNAMIC, elf.SHT_GNU_VERDEF, elf.SHT_GNU_VERNEED:
+			most = mostNames
 		default:
+			continue
+		}
+		if s.Size > most {
+			return errLarge
+		}
+		if s.Type == elf.SHT_GNU_VERSYM { // numbers
+			continue
+		}
+		if int(s.Link) >= len(e.Sections) {
+			return errLarge
+		}
+		texts := e.Sections[s.Link]
+		if s.Flags&elf.SHF_COMPRESSED != 0 || texts.Flags&elf.SHF_COMPRESSED != 0 {
+			return errCompressed
+		}
+		if texts.Size > mostSection {
+			return errLarge
+		}
+		if err := modestTexts(s, texts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// modestTexts returns an error where one text of a table of names is longer than any name, or
+// the names of its symbols are together: many symbols may share one text.
+func modestTexts(of, table *elf.Section) error {
+	texts, err := table.Data()
+	if err != nil {
+		return err
+	}
+	for text := range bytes.SplitSeq(texts, []byte{0}) {
+		if len(text) > mostText {
+			return errLarge
+		}
+	}
+	if of.Type != elf.SHT_DYNSYM {
+		return nil
+	}
+	symbols, err := of.Data()
+	if err != nil {
+		return err
+	}
+	size := 0
+	for ; len(symbols) >= elf.Sym64Size; symbols = symbols[elf.Sym64Size:] {
+		if at := binary.LittleEndian.Uint32(symbols); int(at) < len(texts) {
+			size += bytes.IndexByte(texts[at:], 0)
+		}
+		if size > mostSection {
+			return errLarge
 		}
 	}
 	return nil

@@ -223,6 +223,12 @@ const (
 
 var errCache = errors.New("not a cache of the loader")
 
+// What a cache may have: many entries may share one text. A full desktop's has a tenth.
+const (
+	mostCached      = 1 << 16
+	mostCachedBytes = 8 << 20
+)
+
 // parseCache returns the paths of each library in the loader's cache, in its order. Those for
 // processors of some kind only are left out.
 func parseCache(data []byte) (map[string][]string, error) {
@@ -249,12 +255,18 @@ func parseCache(data []byte) (map[string][]string, error) {
 	if count*cacheEntry > uint64(len(entries)) {
 		return nil, errCache
 	}
-	paths := map[string][]string{}
+	if count > mostCached {
+		return nil, errLarge
+	}
+	paths, size := map[string][]string{}, 0
 	for n := range count {
 		entry := entries[n*cacheEntry:]
 		name, path := text(data, order.Uint32(entry[4:])), text(data, order.Uint32(entry[8:]))
 		if hardware := order.Uint64(entry[16:]); hardware == 0 && name != "" && path != "" {
 			paths[name] = append(paths[name], path)
+		}
+		if size += len(name) + len(path); size > mostCachedBytes {
+			return nil, errLarge
 		}
 	}
 	return paths, nil

@@ -155,8 +155,8 @@ func (t *tree) read(name string, limit int64) ([]byte, error) {
 	return data[:n], nil
 }
 
-// names lists a directory, sorted; only the first of very many. None where it is missing, or
-// is no directory.
+// names lists a directory, sorted; of very many only the first, with an error. None where it
+// is missing, or is no directory.
 func (t *tree) names(dir string) ([]string, error) {
 	opened, _, err := t.enter(dir, fs.FileMode.IsDir)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errRegular) {
@@ -169,6 +169,9 @@ func (t *tree) names(dir string) ([]string, error) {
 	entries, err := opened.(fs.ReadDirFile).ReadDir(mostEntries)
 	if errors.Is(err, io.EOF) {
 		err = nil
+	}
+	if len(entries) == mostEntries {
+		err = &fs.PathError{Op: "read", Path: "/" + dir, Err: errLarge}
 	}
 	t.steps -= len(entries)
 	names := make([]string, len(entries))

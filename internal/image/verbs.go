@@ -27,15 +27,15 @@ const mostProviders = 64
 func (l *loader) verbs(i *Image, variables map[string]string) {
 	l.compiledIn(i)
 	for _, d := range l.drivers(i, variables) {
-		if i.Provider(path.Base(d.name)) == nil && len(i.Providers) < mostProviders {
-			i.Providers = append(i.Providers, l.provider(i, d))
+		if i.Provider(path.Base(d.name)) == nil {
+			l.add(i, d)
 		}
 	}
 	for _, file := range l.providerFiles(i) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(path.Base(file), "lib"), "-rdmav")
 		known := i.Provider(name)
-		if known == nil && len(i.Providers) < mostProviders {
-			i.Providers = append(i.Providers, l.provider(i, driver{name: name}))
+		if known == nil {
+			l.add(i, driver{name: name})
 			known = i.Provider(name)
 		}
 		if known != nil && known.Library == nil && known.Err == nil && known.Other == "" {
@@ -43,6 +43,16 @@ func (l *loader) verbs(i *Image, variables map[string]string) {
 		}
 	}
 	slices.SortFunc(i.Providers, func(a, b Provider) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// add looks at one more provider, if it is not one of too many: then which are listed is not
+// known.
+func (l *loader) add(i *Image, d driver) {
+	if len(i.Providers) == mostProviders {
+		i.ListErr = &fs.PathError{Op: "read", Path: i.ConfigDir, Err: errLarge}
+		return
+	}
+	i.Providers = append(i.Providers, l.provider(i, d))
 }
 
 // compiledIn reads the directories and the names that libibverbs has compiled in, and knows those
@@ -96,7 +106,11 @@ func (l *loader) drivers(i *Image, variables map[string]string) (all []driver) {
 	if err != nil {
 		i.ListErr = &fs.PathError{Op: "read", Path: dir, Err: err}
 	}
-	for _, name := range names[:min(len(names), mostDirectories)] {
+	for n, name := range names {
+		if n == mostDirectories || len(all) > mostDirectories {
+			i.ListErr = &fs.PathError{Op: "read", Path: dir, Err: errLarge}
+			break
+		}
 		file := dir[1:] + "/" + name
 		data, err := l.read(file, 1<<16)
 		if err != nil {
@@ -111,7 +125,7 @@ func (l *loader) drivers(i *Image, variables map[string]string) (all []driver) {
 			}
 		}
 	}
-	return all[:min(len(all), mostProviders)]
+	return all
 }
 
 // provider finds a provider as libibverbs does: by an absolute path, in the directory of

@@ -52,7 +52,8 @@ type entry struct {
 const (
 	maxText    = 16 << 20
 	maxAnswers = 1 << 17
-	maxNames   = 1 << 12 // in one directory: every GPU is paired with every NIC
+	maxNames   = 1 << 12 // in one directory
+	maxPairs   = 1 << 18 // of a GPU and a NIC: 128 GPUs and 1,024 virtual functions with RDMA devices
 	maxName    = 4096    // PATH_MAX of Linux
 )
 
@@ -139,8 +140,27 @@ func Parse(text string) (*Recording, error) {
 	if !ended {
 		return nil, fmt.Errorf("line %d: it is cut off: the last line is missing", number)
 	}
+	if gpus, nics := r.devices(); gpus*nics > maxPairs {
+		return nil, fmt.Errorf("more than a machine has: %d GPUs and %d NICs", gpus, nics)
+	}
 	time.AfterFunc(answerTimeout, func() { close(timeout) })
 	return r, nil
+}
+
+// devices counts what may be a GPU, by its PCI class, and what may be a NIC.
+func (r *Recording) devices() (gpus, nics int) {
+	for q, a := range r.answers {
+		switch {
+		case q == question{"sys/class/infiniband", list}:
+			nics += len(a.names)
+		case q.kind != read || !strings.HasSuffix(q.name, "/class") || len(a.data) < len("0x03"):
+		case slices.Contains([]string{"0x03", "0x0b", "0x12"}, string(a.data[:4])):
+			gpus++
+		case string(a.data[:4]) == "0x02":
+			nics++
+		}
+	}
+	return gpus, nics
 }
 
 var errForm = errors.New("not a line of a snapshot")

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -109,6 +110,7 @@ func TestMalformed(t *testing.T) {
 		{"two contents", form(`{"read":"/a","hex":"01","text":"a"}`), "line 2: not a line of a snapshot"},
 		{"ranges of an older format", form(`{"read":"/a","bytes":[{"at":8,"hex":"01"}]}`), "line 2: not a line of a snapshot"},
 		{"too large", begin + strings.Repeat("\n", maxText), "larger than a snapshot can be"},
+		{"too many pairs", form(classes("0x030200", 520) + `{"list":"/sys/class/infiniband","names":["b"` + strings.Repeat(`,"b"`, 519) + `]}`), "more than a machine has: 520 GPUs and 520 NICs"},
 		{"too many entries", form(`{"list":"/a","names":["b"` + strings.Repeat(`,"b"`, maxNames) + `]}`), "line 2: more than a machine has"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -139,4 +141,13 @@ func FuzzParse(f *testing.F) {
 		recording.Scrub()
 		again(t, written(t, recording))
 	})
+}
+
+// classes are lines about functions of a PCI class.
+func classes(class string, count int) string {
+	var b strings.Builder
+	for n := range count {
+		fmt.Fprintf(&b, `{"read":"/sys/bus/pci/devices/0000:%02x:%02x.%d/class","text":"%s\n"}`+"\n", n>>8, n>>3&31, n&7, class)
+	}
+	return b.String()
 }

@@ -88,7 +88,7 @@ func Mapping(n *yaml.Node, keys Keys, required ...string) error {
 		}
 		k := slices.Index(known, name)
 		if k < 0 {
-			return At(key, fmt.Errorf("unknown key %s; known keys: %s", name, strings.Join(known, ", ")))
+			return At(key, fmt.Errorf("unknown key %s; known keys: %s", shown(name), strings.Join(known, ", ")))
 		}
 		if err := At(value, keys[k].Read(value)); err != nil {
 			return err
@@ -158,7 +158,7 @@ func (names names) check(n *yaml.Node, name string) error {
 	case n.ShortTag() == "!!null":
 		return At(n, errors.New("has no value"))
 	case n.Value != sanitize.Terminal(n.Value):
-		return At(n, fmt.Errorf("%q: must be one line of printable characters", n.Value))
+		return At(n, errors.New("must be one line of printable characters"))
 	case n.Kind != yaml.MappingNode:
 		for _, item := range n.Content {
 			if err := names.check(item, name); err != nil {
@@ -174,7 +174,7 @@ func (names names) check(n *yaml.Node, name string) error {
 			return err
 		}
 		if before := lines[key.Value]; before != 0 {
-			return At(key, fmt.Errorf("the key %s is already given in line %d", key.Value, before))
+			return At(key, fmt.Errorf("the key %s is already given in line %d", shown(key.Value), before))
 		}
 		lines[key.Value] = key.Line
 		if err := names.check(value, key.Value); err != nil {
@@ -183,6 +183,17 @@ func (names names) check(n *yaml.Node, name string) error {
 	}
 	return nil
 }
+
+// shown is a key as errors name it. A program that may read more than its user, as one run by
+// sudo, does not print other files to him: no key of ours is written otherwise.
+func shown(key string) string {
+	if plain.MatchString(key) {
+		return key
+	}
+	return "(not a plain word)"
+}
+
+var plain = regexp.MustCompile(`^[A-Za-z][A-Za-z_-]{0,31}$`)
 
 // place returns an error of the YAML library with its place and in our words.
 func (names names) place(text []byte, e *yaml.LoadError) error {
@@ -202,7 +213,7 @@ func (names names) place(text []byte, e *yaml.LoadError) error {
 	switch {
 	case e.Stage == yaml.ConstructorStage:
 		if name != "" {
-			reason = name + ": " + reason
+			reason = shown(name) + ": " + reason
 		}
 	case wantsQuotes.MatchString(lines[at.Line-1]):
 		reason += "; put the value in quotes"

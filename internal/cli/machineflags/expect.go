@@ -2,10 +2,10 @@ package machineflags
 
 import (
 	"fmt"
-	"os"
 
 	"github.com/spf13/pflag"
 
+	"gdr-features/internal/cli"
 	"gdr-features/internal/expect"
 	"gdr-features/internal/yamlfile"
 )
@@ -36,7 +36,7 @@ func ExpectAgain(path string) func() (*expect.File, error) {
 	}
 	var good *expect.File // the last one; nil before the first
 	return func() (*expect.File, error) {
-		file, err := readRegular(path)
+		file, err := readExpect(path)
 		switch {
 		case err == nil:
 			good = file
@@ -48,20 +48,8 @@ func ExpectAgain(path string) func() (*expect.File, error) {
 	}
 }
 
-// readRegular refuses what might block for ever, such as a pipe.
-func readRegular(path string) (*expect.File, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: not a regular file", path)
-	}
-	return readExpect(path)
-}
-
 func readExpect(path string) (*expect.File, error) {
-	text, err := ReadFile(path, yamlfile.MaxSize)
+	text, err := cli.ReadFile(path, yamlfile.MaxSize)
 	if err != nil {
 		return nil, err
 	}

@@ -150,7 +150,7 @@ func (c *Flags) Machine(open func(host.Options) (*host.FS, error), o report.Opti
 }
 
 func readTopology(path string) (*nccl.File, error) {
-	text, err := ReadFile(path, nccl.MaxFile)
+	text, err := cli.ReadFile(path, nccl.MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("--topology-file: %w", err)
 	}
@@ -164,7 +164,7 @@ func readTopology(path string) (*nccl.File, error) {
 
 // readTopologies reads a list of types of machines, and the topology file of each.
 func readTopologies(path string) (func(*verdict.Node) (*nccl.File, error), error) {
-	text, err := ReadFile(path, yamlfile.MaxSize)
+	text, err := cli.ReadFile(path, yamlfile.MaxSize)
 	if err != nil {
 		return nil, fmt.Errorf("--topology-file: %w", err)
 	}
@@ -182,20 +182,6 @@ func readTopologies(path string) (func(*verdict.Node) (*nccl.File, error), error
 		name, err := types.Of(node)
 		return files[name], err
 	}, nil
-}
-
-// ReadFile reads a file of at most so many bytes.
-func ReadFile(path string, most int64) ([]byte, error) {
-	in, err := os.Open(path) //nolint:gosec // the administrator names it
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
-	data, err := io.ReadAll(io.LimitReader(in, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = fmt.Errorf("%s: larger than %d bytes", path, most)
-	}
-	return data, err
 }
 
 // AgentProgram is the program that `gdr-features run` becomes. In one binary, client-go would
