@@ -76,8 +76,10 @@ func TestRebooted(t *testing.T) {
 		steps []step
 	}{
 		{"drivers not loaded yet", []step{
-			{0, "capable=true level=PIX ready=false reason=GPUDriverNotLoaded peermem=false", "",
-				"capable=true level=PIX ready=false reason=GPUDriverNotLoaded peermem=false", false},
+			{
+				0, "capable=true level=PIX ready=false reason=GPUDriverNotLoaded peermem=false", "",
+				"capable=true level=PIX ready=false reason=GPUDriverNotLoaded peermem=false", false,
+			},
 			{s, "capable=true level=PIX ready=true peermem=true", "", "capable=true level=PIX ready=true peermem=true", false},
 			{2 * s, "capable=true level=PIX ready=false reason=NoActivePort peermem=true", "", "capable=true level=PIX ready=true peermem=true", true},
 		}},
