@@ -31,7 +31,7 @@ func Check(w io.Writer, r *report.Report, wide bool) error {
 			see += page
 		}
 	}
-	return write(w, columns(t.String()), "\n", view.Summary(&r.Node), "\n", see, problems(r))
+	return write(w, columns(t.String()), "\n", view.Summary(&r.Node, r.Findings), "\n", see, problems(r))
 }
 
 // headline is what was found, after the reason and, if it says more, the code.
@@ -98,7 +98,7 @@ func podReasons(r *report.Report, container *pod.Container, limit topology.Level
 		}
 	}
 	if r.Verdict.Ready != tristate.True {
-		add("the node: " + view.Summary(&r.Node))
+		add("the node: " + view.Verdict(&r.Node))
 	}
 	for _, status := range [...]finding.Status{finding.StatusFail, finding.StatusUnknown} {
 		for i := range r.Findings {

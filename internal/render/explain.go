@@ -116,7 +116,7 @@ func Explain(w io.Writer, r *report.Report) error {
 	if len(r.Matrix.GPUs) > 0 {
 		nearest = nearestLines(r, explain.NearestNICs(&r.Node)) + "\n"
 	}
-	return write(w, nearest, chainLines(r), "\n", view.Summary(&r.Node), "\n", problems(r))
+	return write(w, nearest, chainLines(r), "\n", view.Summary(&r.Node, r.Findings), "\n", problems(r))
 }
 
 // ExplainGPU writes the nearest NICs of a GPU, and its level with every NIC.
