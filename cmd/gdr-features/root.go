@@ -102,7 +102,7 @@ the variables are ignored.`,
 	nodes := a.ofCluster(cli.NodesCommand(&cli.Nodes{}))
 	nodes.AddCommand(a.ofCluster(cli.DiffCommand(&cli.Nodes{}), "diff"))
 	c.AddCommand(judging...)
-	c.AddCommand(recording, nodes, a.runCommand(), a.copyCommand(), cli.VersionCommand("gdr-features", version))
+	c.AddCommand(recording, a.diffCommand(), nodes, a.runCommand(), a.copyCommand(), cli.VersionCommand("gdr-features", version))
 	for _, command := range append(judging, c) {
 		variables[command] = machineflags.ReportFlags
 	}

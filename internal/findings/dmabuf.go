@@ -196,7 +196,7 @@ func withoutDMABufInPlugin(f *judged) finding.Subjects {
 	off := func(fn *pci.Function) bool {
 		return eligibleNIC(fn) && fn.NIC == f.NIC && fn.NIC.DMABufOff.Has(fn.Device)
 	}
-	return finding.Subjects{Names: f.of(off, address), Evidence: f.of(off, sawID)}
+	return finding.Subjects{Names: f.of(off, f.named), Evidence: f.of(off, sawID)}
 }
 
 // missingOption returns the first option that the GPU driver needs and the kernel lacks.

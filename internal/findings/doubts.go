@@ -148,7 +148,7 @@ func belowEmulated(f *judged) (doubt verdict.Doubt, pairs finding.Subjects) {
 	for _, of := range d.Pairs {
 		gpu, nic := f.Matrix.GPUs[of.GPU].Function, &f.Matrix.NICs[of.NIC]
 		said := finding.Choose(f.ATS[nic.Function.Address], "ATS on", "ATS off", "")
-		pairs.Add(fmt.Sprintf("%v and %s", gpu.Address, nicName(nic)), sawPlace(gpu), sawPlace(nic.Function),
+		pairs.Add(f.named(gpu)+" and "+nicName(nic), sawPlace(gpu), sawPlace(nic.Function),
 			finding.Saw(nic.Function.Address.File(pci.ConfigFile), said))
 	}
 	return d.Doubt, pairs

@@ -119,7 +119,7 @@ const largeBAR = "turn on Above 4G Decoding and Resizable BAR (large BAR) in the
 func smallBAR(f *judged) (gpus finding.Subjects) {
 	for _, fn := range f.functions(eligibleGPU) {
 		if m := fn.Memory; m != nil && m.Visible < m.Total {
-			gpus.Add(fmt.Sprintf("%v (%d of %d MiB)", fn.Address, m.Visible/mib, m.Total/mib),
+			gpus.Add(fmt.Sprintf("%s (%d of %d MiB)", f.named(fn), m.Visible/mib, m.Total/mib),
 				sawBAR(fn), finding.Saw(fn.Address.File(fn.GPU.MemoryFile), strconv.FormatUint(m.Total, 10)))
 		}
 	}
@@ -136,7 +136,7 @@ func smallBAR1(f *judged) (gpus finding.Subjects) {
 		if sizes := fn.Memory.Sizes; sizes != 0 {
 			seen = append(seen, finding.Saw(fn.Address.File(fn.Memory.ResizeFile()), fmt.Sprintf("%016x", sizes)))
 		}
-		gpus.Add(fmt.Sprintf("%v (%d MiB)", fn.Address, fn.Memory.Visible/mib), seen...)
+		gpus.Add(fmt.Sprintf("%s (%d MiB)", f.named(fn), fn.Memory.Visible/mib), seen...)
 	}
 	return gpus
 }

@@ -3,6 +3,7 @@ package findings
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"gdr-features/internal/finding"
 	"gdr-features/internal/show"
@@ -43,8 +44,8 @@ const coldBoot = "a cold boot trains the link again"
 // cardLink is the PCI Express link of a card: its own end, the GPU or NIC on it, and
 // what the link lacks.
 type cardLink struct {
-	card, fn *pci.Function
-	lacks    []pci.LinkLack
+	card, port, fn *pci.Function
+	lacks          []pci.LinkLack
 }
 
 // links returns the link of the card of each eligible GPU and NIC, once each, as far as
@@ -57,7 +58,7 @@ func (f *judged) links() []cardLink {
 			continue
 		}
 		if full, lacks := pci.FullLink(card, port, fn.NIC != nil); full != tristate.Unknown || len(lacks) > 0 {
-			all = append(all, cardLink{card, fn, lacks})
+			all = append(all, cardLink{card, port, fn, lacks})
 		}
 	}
 	return all
@@ -68,36 +69,40 @@ func (f *judged) links() []cardLink {
 func degraded(f *judged) (links finding.Subjects) {
 	cards := f.links()
 	for _, l := range cards {
-		kind := "NIC"
-		if isGPU(l.fn) {
-			kind = "GPU"
-		}
-		for _, lack := range l.lacks {
-			links.Add(fmt.Sprintf("%s %v runs at %v", kind, l.fn.Address, lack), sawLack(l.card, lack)...)
+		if len(l.lacks) > 0 {
+			links.Add(f.named(l.fn)+" runs at "+left(l.card, l.port, l.lacks), sawLacks(l.card, l.lacks)...)
 		}
 	}
 	for _, l := range f.bridgeLinks(cards) {
-		for _, lack := range l.lacks {
-			links.Add(fmt.Sprintf("the link between %v and %v above %v runs at %v", l.upper.Address, l.lower.Address,
-				l.below, lack), sawLack(l.less, lack)...)
-		}
+		links.Add(fmt.Sprintf("the link between %v and %v above %s runs at %s", l.upper.Address, l.lower.Address,
+			f.named(l.below), left(l.lower, l.upper, l.lacks)), sawLacks(l.less, l.lacks)...)
 	}
 	return links
 }
 
-// sawLack is evidence of what the link of a function has, and of what the function can do.
-func sawLack(fn *pci.Function, l pci.LinkLack) []string {
-	return []string{
-		finding.Saw(fn.Address.File(l.NowFile), l.Value(l.Now)),
-		finding.Saw(fn.Address.File(l.OwnFile), l.Value(l.Own)),
+// left is "x4 of x16, which leaves 126 of 504 Gbit/s".
+func left(lower, upper *pci.Function, lacks []pci.LinkLack) string {
+	text := strings.Join(finding.Map(lacks, pci.LinkLack.String), " and ")
+	if now, most := pci.Bandwidth(lower, upper, lacks); now > 0 {
+		text += fmt.Sprintf(", which leaves %.0f of %.0f Gbit/s", now, most)
 	}
+	return text
+}
+
+// sawLacks is evidence of what the link of a function has, and of what the function can do.
+func sawLacks(fn *pci.Function, lacks []pci.LinkLack) (seen []string) {
+	for _, l := range lacks {
+		seen = append(seen, finding.Saw(fn.Address.File(l.NowFile), l.Value(l.Now)),
+			finding.Saw(fn.Address.File(l.OwnFile), l.Value(l.Own)))
+	}
+	return seen
 }
 
 // bridgeLink is a PCI Express link between two bridges, less the one of them that shows
 // less than both can do.
 type bridgeLink struct {
 	upper, lower, less *pci.Function
-	below              pci.Address // the GPU or NIC
+	below              *pci.Function // the GPU or NIC
 	lacks              []pci.LinkLack
 }
 
@@ -126,7 +131,7 @@ func (f *judged) bridgeLinks(cards []cardLink) []bridgeLink {
 				}
 				done[lower.Address] = true
 				if l := f.lacking(lower); l != nil {
-					l.below = fn.Address
+					l.below = fn
 					all = append(all, *l)
 				}
 			}

@@ -32,7 +32,7 @@ func (f *judged) forGPUs() (nics []*topology.NIC) {
 func unboundNICs(f *judged) (nics finding.Subjects) {
 	for _, n := range f.forGPUs() {
 		if n.Function.DriverKnown && n.Function.Driver == "" {
-			nics.Add(n.Address(), sawDriver(n.Function))
+			nics.Add(nicName(n), sawDriver(n.Function))
 		}
 	}
 	return nics
@@ -46,7 +46,7 @@ func nicsWithoutRDMA(f *judged) (nics finding.Subjects) {
 	}
 	for _, n := range f.forGPUs() {
 		if n.RDMA == nil && f.NIC.Drives(n.Function.Driver) && !f.cardHasRDMA(n.Function) {
-			nics.Add(n.Address(), sawNoRDMA(n.Function.Address))
+			nics.Add(nicName(n), sawNoRDMA(n.Function.Address))
 		}
 	}
 	return nics

@@ -204,7 +204,7 @@ func (f *judged) bridges(of func(topology.GPU) []pci.Address, which func(topolog
 // passedThrough lists the GPUs and NICs that are given to virtual machines, which ACS
 // isolates. Drivers of other functions are not read.
 func passedThrough(f *judged) string {
-	return finding.FirstFew(f.of(func(fn *pci.Function) bool { return (isGPU(fn) || isNIC(fn)) && fn.PassedThrough() }, address))
+	return finding.FirstFew(f.of(func(fn *pci.Function) bool { return (isGPU(fn) || isNIC(fn)) && fn.PassedThrough() }, f.named))
 }
 
 var dataDirect = check{
@@ -240,7 +240,7 @@ func dataDirectApart(f *judged) (pairs finding.Subjects) {
 		}
 		beside := f.dataDirectBeside(gpu)
 		if len(beside) > 0 && inTwoGroups(gpu.Function, beside[0]) && f.maps(gpu, beside[0]) != tristate.True {
-			pairs.Add(fmt.Sprintf("%v and %v", gpu.Address, beside[0].Address), sawGroup(gpu.Function),
+			pairs.Add(f.named(gpu.Function)+" and "+f.named(beside[0]), sawGroup(gpu.Function),
 				sawGroup(beside[0]))
 		}
 	}
@@ -331,7 +331,7 @@ func writeOnly(f *judged) (gpus finding.Subjects) {
 		if nearest.RootBus == "" || gpu.CommonBridges(nearest) > 0 {
 			continue
 		}
-		gpus.Add(fmt.Sprintf("%v and %v", gpu.Address, nearest.Address), sawPlace(gpu.Function), sawPlace(nearest))
+		gpus.Add(f.named(gpu.Function)+" and "+f.named(nearest), sawPlace(gpu.Function), sawPlace(nearest))
 	}
 	return gpus
 }

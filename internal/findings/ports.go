@@ -1,7 +1,6 @@
 package findings
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -183,7 +182,7 @@ var nearPort = check{
 func nearPortsDown(f *judged) (gpus finding.Subjects) {
 	f.eachNearPortDown(func(gpu *topology.GPU, near, left *topology.Pair) {
 		dead, alive := &f.Matrix.NICs[near.NIC], &f.Matrix.NICs[left.NIC]
-		gpus.Add(fmt.Sprintf("%v has %s at %v %s, and %s at %v next", gpu.Address, nicName(dead), near.Level,
+		gpus.Add(fmt.Sprintf("%s has %s at %v %s, and %s at %v next", f.named(gpu.Function), nicName(dead), near.Level,
 			lackOf(dead).text, nicName(alive), left.Level),
 			sawPorts(dead)...)
 	})
@@ -246,7 +245,24 @@ func (f *judged) nearestOf(gpu int) (near, left *topology.Pair) {
 	return first(m.GPUs[gpu].Near(topology.Usable)), first(m.NearAmong(gpu, func(nic int) bool { return active[nic] }))
 }
 
-func nicName(n *topology.NIC) string { return cmp.Or(n.Name(), n.Address()) }
+// nicName is "mlx5_3 0000:3c:00.0".
+func nicName(n *topology.NIC) string { return strings.TrimSpace(n.Name() + " " + n.Address()) }
+
+// named is what topo calls a GPU or a NIC, and its address: "GPU1 0000:3b:00.0". Others have an
+// address alone.
+func (f *judged) named(fn *pci.Function) string {
+	for i := range f.Matrix.GPUs {
+		if f.Matrix.GPUs[i].Function == fn {
+			return fmt.Sprintf("GPU%d %v", i, fn.Address)
+		}
+	}
+	for i := range f.Matrix.NICs {
+		if n := &f.Matrix.NICs[i]; n.Function == fn {
+			return nicName(n)
+		}
+	}
+	return fn.Address.String()
+}
 
 // sawPorts is evidence of a NIC's ports, or of there being no RDMA device.
 func sawPorts(n *topology.NIC) []string {
