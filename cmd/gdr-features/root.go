@@ -30,6 +30,7 @@ type streams struct {
 	out, err io.Writer
 	terminal bool      // out is a terminal
 	columns  int       // its width, 0 for none
+	color    bool      // it shows colors
 	exit     func(int) // ends the process
 	// become replaces the process with another of our programs and these arguments.
 	// It returns only on an error.
@@ -49,7 +50,7 @@ type app struct {
 
 // run is the program without the process around it. It gives the exit status.
 func run(ctx context.Context, args []string, s streams) int {
-	page := terminal.NewWriter(s.out, s.columns)
+	page := terminal.NewWriter(s.out, s.columns).Colored(s.color)
 	a := &app{streams: s, log: logrus.New(), args: args, page: page}
 	return cli.Run(ctx, a.command(), args, page, s.err)
 }

@@ -27,7 +27,7 @@ func judgeOtherGPUs(f *judged) finding.Said {
 	about := fmt.Sprintf("the findings are about %s GPUs with %s NICs; ", f.GPU.Name, f.NIC.Name)
 	if notReady := notReadyGPUs(f); notReady.Any() {
 		return finding.Warn("MixedGPUs", "%s%s", about, notReady).Of(notReady).
-			Do("gdr-features explain REASON says what to do for these GPUs")
+			Do("`gdr-features explain REASON` says what to do for these GPUs")
 	}
 	names := finding.Map(others, func(o verdict.Other) string { return o.GPU.Name })
 	return finding.OK("%s%s GPUs are ready too", about, strings.Join(names, " and "))
@@ -155,7 +155,7 @@ func largerBAR1(f *judged) []string {
 	case size > 0:
 		return finding.Steps("the BAR cannot be made larger: register small buffers, or use another GPU")
 	}
-	return finding.Steps(largeBAR, "nvidia-smi -q -d MEMORY shows BAR1")
+	return finding.Steps(largeBAR, "`nvidia-smi -q -d MEMORY` shows BAR1")
 }
 
 // sawBAR is evidence of the BAR that a GPU's memory is reached through.

@@ -133,7 +133,7 @@ func judgeNCCLDefault(f *judged) finding.Said {
 		return finding.Warn("TopologyFileRefused", "%s refuses the topology file and does not start: %s", library,
 			refused).
 			Of(refused).
-			Do("correct the file", "gdr-features topo -o nccl-xml writes one that "+library+" accepts")
+			Do("correct the file", "`gdr-features topo -o nccl-xml` writes one that "+library+" accepts")
 	case isDefault == tristate.True:
 		return finding.OK("%s uses GPUDirect RDMA for every GPU with its default settings", library)
 	case isDefault == tristate.Unknown:

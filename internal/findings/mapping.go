@@ -47,7 +47,7 @@ func virtualGPU(f *judged) finding.Said {
 	return finding.Unread("these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, "+
 		"and no file says whether these are among them: %s", gpus).
 		As("VirtualGPU").Of(gpus).
-		Do("pass a whole GPU through to this virtual machine", "or measure with ib_write_bw --use_cuda")
+		Do("pass a whole GPU through to this virtual machine", "or measure with `ib_write_bw --use_cuda`")
 }
 
 // noPlace: a parameter forbids every mapping.

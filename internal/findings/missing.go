@@ -70,7 +70,7 @@ var verbsEntry = check{
 		return finding.Warn("VerbsEntryMissing", "no program can use %s: a port is ACTIVE, but the kernel made no "+
 			"entry in /sys/class/infiniband_verbs", without).
 			Of(without).
-			Do("dmesg | grep uverbs says why",
+			Do("`dmesg | grep uverbs` says why",
 				"when no job uses the NIC, write its address to unbind and then to bind in "+
 					"/sys/bus/pci/drivers/"+f.NIC.Drivers[0]+", or reboot")
 	},

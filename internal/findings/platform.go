@@ -132,7 +132,7 @@ func slowRedirect(f *judged) finding.Said {
 				"for GPUDirect RDMA inside them enable ATS of the NIC and ACS Direct Translated P2P")
 	}
 	return slow.
-		Do("only where no device of this host is given to virtual machines: "+setpci(on.Names)+" after each boot",
+		Do("only where no device of this host is given to virtual machines: `"+setpci(on.Names)+"` after each boot",
 			"or boot with "+disableRedirect(on.Names))
 }
 
@@ -224,7 +224,7 @@ var dataDirect = check{
 }
 
 var rightACS = []string{
-	"rdma_topo check names the ACS bits that are wrong (rdma-core 61 or newer), rdma_topo write-grub-acs " +
+	"`rdma_topo check` names the ACS bits that are wrong (rdma-core 61 or newer), `rdma_topo write-grub-acs` " +
 		"writes the right ones for this machine",
 	"then reboot",
 }
@@ -275,7 +275,7 @@ var numa = check{
 			return finding.Warn("NUMABalancing", "automatic NUMA balancing moves pages between nodes, which makes "+
 				"communication slow and uneven").
 				Saw(finding.Saw(platform.NUMABalancingFile, f.Platform.NUMABalancing)).
-				Do("sysctl -w kernel.numa_balancing=0 and measure", "put it into /etc/sysctl.d to keep it, if nothing "+
+				Do("`sysctl -w kernel.numa_balancing=0` and measure", "put it into /etc/sysctl.d to keep it, if nothing "+
 					"else on this node needs it")
 		}
 		return finding.OK("automatic NUMA balancing is off")

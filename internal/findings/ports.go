@@ -138,7 +138,7 @@ func portFix(p rdma.Port, f *judged) string {
 	case p.State == "", p.State == "ACTIVE":
 		return "a port whose state or link layer cannot be read: ibstat"
 	case p.Physical == "Disabled" && p.LinkLayer == "Ethernet":
-		return "Disabled: set its network interface up (rdma link names it; ip link set INTERFACE up)"
+		return "Disabled: set its network interface up (`rdma link` names it; `ip link set INTERFACE up`)"
 	case p.Physical == "Disabled":
 		return "Disabled: enable it from another node with ibportstate"
 	case p.Physical == "Polling", p.Physical == "Sleep":
