@@ -50,9 +50,10 @@ has the same NIC in every list, and in every container that has all NICs of the 
 Frameworks that number NVIDIA GPUs need CUDA_DEVICE_ORDER=PCI_BUS_ID, which is printed too.
 
 --check finds mistakes in such variables: in its own environment, or in FILE ("-":
-standard input) in any format that env prints. It prints one line for each variable:
-OK, PART (NICs near a GPU are left out, and which share of its bandwidth is lost), or
-WRONG: what is wrong, and what would be right.
+standard input) in any format that env prints. It prints one line for each variable, and
+for each GPU that it is about: OK, PART (NICs near a GPU are left out, and which share of
+its bandwidth is lost), or WRONG: what is wrong, and what would be right. -o json has a
+row for each of these lines.
 
 Exit status: 0; 2 if a GPU has no usable NIC within --level, or there is no GPU, or none
 has a device node here; 3 if that is unknown, as an unknown level is; 1 on an error.
@@ -95,8 +96,8 @@ error.`,
 
 func (o envOptions) contradiction(cmd *cobra.Command, args []string) error {
 	switch {
-	case o.check && (o.framework != "" || o.level != "" || o.file != "" || cmd.Flags().Changed("output")):
-		return errors.New("--check does not go with --for, --level, -o or -f; it takes a file without a flag")
+	case o.check && (o.framework != "" || o.level != "" || o.file != "" || cmd.Flags().Changed("output") && o.format != "json"):
+		return errors.New("--check does not go with --for, --level, -f or another -o than json; it takes a file without a flag")
 	case o.check:
 		return nil
 	case len(args) > 0:
@@ -233,45 +234,6 @@ func (a *assigned) within(limit topology.Level) tristate.State {
 	return tristate.Unknown
 }
 
-// maxGiven is the largest file of variables read, in bytes.
-const maxGiven = 1 << 20
-
-func (a *app) checkEnv(ctx context.Context, o envOptions, args []string) error {
-	given, err := a.given(args)
-	if err != nil {
-		return err
-	}
-	here, err := a.assign(ctx, o.gpus)
-	if err != nil {
-		return err
-	}
-	state, found := tristate.True, 0
-	var text bytes.Buffer
-	for _, g := range given {
-		g.Networks = here.report.Visible.Networks
-		m := here.Assignment
-		if selected := frameworks.SelectHere(hereOf(here.report), g.Variables); o.gpus == "" && !g.Foreign && len(selected.GPUs) > 0 {
-			m, g.UnknownGPUs = m.Only(selected.GPUs), selected.Unknown
-		}
-		findings := frameworks.Check(m, g)
-		for _, f := range findings {
-			text.WriteString(lineOf(f))
-			state = tristate.And(state, f.State)
-		}
-		found += len(findings)
-	}
-	if found == 0 {
-		text.WriteString("none of the variables is set: frameworks choose NICs themselves\n")
-	}
-	if _, err := a.page.Write(text.Bytes()); err != nil {
-		return err
-	}
-	if found == 0 || !here.report.PCIRead || len(here.Choices) == 0 {
-		state = tristate.And(state, tristate.Unknown)
-	}
-	return cli.StatusOf(state)
-}
-
 func environment(names []string) map[string]string {
 	values := map[string]string{}
 	for _, name := range names {
@@ -280,46 +242,6 @@ func environment(names []string) map[string]string {
 		}
 	}
 	return values
-}
-
-func (a *app) given(args []string) ([]frameworks.Environment, error) {
-	given := []frameworks.Environment{{Variables: environment(frameworks.Read())}}
-	if len(args) > 0 {
-		data, err := a.readInput(args[0])
-		if err != nil {
-			return nil, err
-		}
-		if given, err = frameworks.Parse(data); err != nil {
-			return nil, fmt.Errorf("%s: %w", args[0], err)
-		}
-	}
-	for i := range given {
-		given[i].Foreign = len(args) > 0
-		given[i].ReadFiles(readNamed)
-	}
-	return given, nil
-}
-
-func (a *app) readInput(name string) ([]byte, error) {
-	if name != "-" {
-		return readNamed(name)
-	}
-	data, err := io.ReadAll(io.LimitReader(a.in, maxGiven+1))
-	if err == nil && len(data) > maxGiven {
-		err = errors.New("standard input: too large")
-	}
-	return data, err
-}
-
-// readNamed reads a file that a variable names.
-func readNamed(name string) ([]byte, error) { return cli.ReadFile(name, maxGiven) }
-
-func lineOf(f *frameworks.Finding) string {
-	word := map[tristate.State]string{tristate.True: "OK", tristate.False: "WRONG", tristate.Unknown: "UNKNOWN"}[f.State]
-	if f.Part {
-		word = "PART"
-	}
-	return sanitize.Terminal(fmt.Sprintf("%-8s%s", word, f.Text())) + "\n"
 }
 
 // selectGPUs returns those of the GPUs here that a list of addresses, UUIDs or numbers in the

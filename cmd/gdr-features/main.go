@@ -11,6 +11,7 @@ import (
 
 	"gdr-features/internal/cli"
 	"gdr-features/internal/cli/machineflags"
+	"gdr-features/internal/terminal"
 )
 
 // version is set by the linker; see cli.Version.
@@ -24,6 +25,7 @@ func main() {
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
 		terminal: cli.IsTerminal(os.Stdout),
 		columns:  cli.Columns(os.Stdout),
+		color:    terminal.Colors(cli.IsTerminal(os.Stdout), os.Getenv),
 		exit:     os.Exit,
 		become:   become,
 		now:      time.Now,

@@ -31,6 +31,7 @@ type streams struct {
 	out, err io.Writer
 	terminal bool      // out is a terminal
 	columns  int       // its width, 0 for none
+	color    bool      // it shows colors
 	exit     func(int) // ends the process
 	// become replaces the process with another of our programs and these arguments.
 	// It returns only on an error.
@@ -50,7 +51,7 @@ type app struct {
 
 // run is the program without the process around it. It gives the exit status.
 func run(ctx context.Context, args []string, s streams) int {
-	page := terminal.NewWriter(s.out, s.columns)
+	page := terminal.NewWriter(s.out, s.columns).Colored(s.color)
 	a := &app{streams: s, log: logrus.New(), args: args, page: page}
 	return cli.Run(ctx, a.command(), args, page, s.err)
 }
@@ -104,7 +105,7 @@ the variables are ignored.`,
 	nodes := a.ofCluster(cli.NodesCommand(&cli.Nodes{}))
 	nodes.AddCommand(a.ofCluster(cli.DiffCommand(&cli.Nodes{}), "diff"), a.ofCluster(cli.HistoryCommand(&cli.Nodes{}), "history"))
 	c.AddCommand(judging...)
-	c.AddCommand(proof, recording, nodes, a.runCommand(), a.copyCommand(), cli.VersionCommand("gdr-features", version))
+	c.AddCommand(proof, recording, a.diffCommand(), nodes, a.runCommand(), a.copyCommand(), cli.VersionCommand("gdr-features", version))
 	for _, command := range slices.Concat(judging, proofs, []*cobra.Command{c}) {
 		variables[command] = machineflags.ReportFlags
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,7 +20,8 @@ import (
 
 // topoFormats are the values of topo's -o, the default first, and what each reads.
 var topoFormats = []struct {
-	name  string
+	name string
+	// write is nil for a page, which has the machine's name too.
 	write func(io.Writer, *report.Report) error
 	reads *report.Options
 	// forPeople: its lines are broken on a terminal.
@@ -28,7 +31,7 @@ var topoFormats = []struct {
 	{"json", render.TopoJSON, &report.ForTopo, false},
 	{"wide", render.TopoWide, &report.ForTopo, true},
 	{"dot", picture.Dot, &report.ForTopo, false},
-	{"html", picture.HTML, &report.ForTopo, false},
+	{"html", nil, &report.ForTopo, false},
 	{"nccl-xml", render.TopoNCCLXML, &report.ForTopo, false},
 	{"slurm", render.TopoSlurm, &report.ForEnv, false},
 }
@@ -74,7 +77,10 @@ not known is left out, and a comment says so.`,
 			if err != nil {
 				return err
 			}
-			if as.forPeople {
+			switch {
+			case as.write == nil:
+				return picture.HTML(a.out, r, a.machineName())
+			case as.forPeople:
 				return as.write(a.page, r)
 			}
 			return as.write(a.out, r)
@@ -82,6 +88,22 @@ not known is left out, and a comment says so.`,
 	}
 	cli.Output(c, &format, strings.Join(names, ", "), names...)
 	return c
+}
+
+// machineName is the name of the node, of this machine, or of the file that was recorded on
+// another; "" for a directory, which may have any name.
+func (a *app) machineName() string {
+	if a.Host.Root != "/" {
+		if info, err := os.Stat(a.Host.Root); err == nil && info.Mode().IsRegular() {
+			return filepath.Base(a.Host.Root)
+		}
+		return ""
+	}
+	if name := os.Getenv("NODE_NAME"); name != "" { // in a Pod of the agent
+		return name
+	}
+	name, _ := os.Hostname()
+	return name
 }
 
 func (a *app) overview(ctx context.Context) error {
@@ -92,8 +114,8 @@ func (a *app) overview(ctx context.Context) error {
 	if err := render.Topo(a.page, r); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.page, "\n%s\n", view.Summary(&r.Node))
-	if err == nil && r.Verdict.Reason != "" && len(r.Matrix.GPUs) > 0 {
+	_, err = fmt.Fprintf(a.page, "\n%s\n", view.Summary(&r.Node, r.Findings))
+	if err == nil && (r.Verdict.Reason != "" || len(view.Warnings(r.Findings)) > 0) && len(r.Matrix.GPUs) > 0 {
 		_, err = fmt.Fprintln(a.page, "gdr-features check says why, and what to do.")
 	}
 	return err

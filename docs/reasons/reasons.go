@@ -23,6 +23,16 @@ func Page(token string) (text string, ok bool) {
 	return string(page), err == nil
 }
 
+// Named returns the token that a text spells in any case, "" for none.
+func Named(text string) string {
+	for _, token := range Tokens() {
+		if strings.EqualFold(token, text) {
+			return token
+		}
+	}
+	return ""
+}
+
 // Tokens lists the tokens that have a page, sorted.
 func Tokens() []string {
 	names, _ := fs.Glob(pages, "*.md") // the pattern is well formed

@@ -30,16 +30,39 @@ func (c *Check[T]) Find(of T, files func(kmod.Fact) []string) (f Finding, found 
 	if !s.Found() {
 		return Finding{}, false
 	}
+	fix, commands := commandsIn(sanitized(s.Fix))
 	seen := Unique(slices.Concat(s.About.Evidence, s.Evidence))
 	return Finding{
 		Check: c.Name, Status: s.Status, Reason: s.Reason, Code: s.Code,
-		Detail: sanitize.Terminal(s.Detail), Fix: sanitized(s.Fix),
+		Detail: sanitize.Terminal(s.Detail), Fix: fix, Commands: commands,
 		Sources: sanitized(c.read(files, seen)), Evidence: sanitized(seen),
 	}, true
 }
 
 // Lists reports whether a code is among those that the check may give. OK has none.
 func (c *Check[T]) Lists(code Code) bool { return code == "" || slices.Contains(c.Codes, code) }
+
+// commandsIn returns steps without backquotes, and what stood between them.
+func commandsIn(steps []string) (plain, commands []string) {
+	for i, step := range steps {
+		parts := strings.Split(step, "`")
+		for at := 1; at < len(parts)-1; at += 2 {
+			commands = append(commands, parts[at])
+		}
+		steps[i] = strings.Join(parts, "")
+	}
+	return steps, Unique(commands)
+}
+
+// CodesOf lists the codes that the checks of a name may give; ok is false where none has it.
+func CodesOf[T any](checks []Check[T], name string) (codes []Code, ok bool) {
+	for i := range checks {
+		if checks[i].Name == name {
+			codes, ok = append(codes, checks[i].Codes...), true
+		}
+	}
+	return codes, ok
+}
 
 // read lists the files that the check is read from, and any further files of evidence.
 func (c *Check[T]) read(files func(kmod.Fact) []string, evidence []string) []string {

@@ -38,6 +38,8 @@ type Finding struct {
 	Detail string
 	// Fix is what to do about it: steps, or alternatives, which begin with "or".
 	Fix []string
+	// Commands are those that the fix names, as they stand in it: they are not to be broken.
+	Commands []string
 	// Sources are the files it was read from. Evidence is what those that matter
 	// held, "file=value".
 	Sources, Evidence []string

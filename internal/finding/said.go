@@ -76,7 +76,8 @@ func (s Said) And(detail string) Said {
 	return s
 }
 
-// Do adds steps to what is to be done. A step that does not apply here is "".
+// Do adds steps to what is to be done. A step that does not apply here is "". A command in it
+// stands between backquotes, which are not shown.
 func (s Said) Do(steps ...string) Said {
 	s.Fix = slices.Concat(s.Fix, Steps(steps...))
 	return s

@@ -1,8 +1,6 @@
 package findings
 
 import (
-	"fmt"
-
 	"gdr-features/internal/finding"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -37,7 +35,7 @@ func (f *judged) apartPairs(met tristate.State, reason verdict.Reason) (found fi
 	}
 	for _, of := range pairs {
 		gpu, nic := f.Matrix.GPUs[of.GPU].Function, &f.Matrix.NICs[of.NIC]
-		found.Add(fmt.Sprintf("%v and %s", gpu.Address, nicName(nic)), sawPlace(gpu), sawPlace(nic.Function))
+		found.Add(f.named(gpu)+" and "+nicName(nic), sawPlace(gpu), sawPlace(nic.Function))
 	}
 	return found
 }

@@ -69,7 +69,7 @@ func sawRegistering(f *judged) []string {
 
 // nobodysPeer says why a NIC's driver names no GPU whose memory it reaches.
 func nobodysPeer(f *judged) finding.Said {
-	module, bridge := f.NIC.Module, "modprobe "+f.NIC.PeerMemory.Bridge+" (package "+f.NIC.PeerMemory.Package+")"
+	module, bridge := f.NIC.Module, "`modprobe "+f.NIC.PeerMemory.Bridge+"` (package "+f.NIC.PeerMemory.Package+")"
 	switch {
 	case f.Verdict.NICDriven == tristate.False:
 		return finding.Fail("", "no NIC is bound to %s, so nothing says which GPUs' memory it reaches",
@@ -123,7 +123,7 @@ func notHeld(f *judged) finding.Said {
 				"then reload "+module+" and "+peermemName(f))
 	case runs:
 		return finding.Fail("", "not loaded, though %s has the interface for it", vendors).
-			Do("modprobe "+peermemName(f), "if that says Invalid argument, rebuild the GPU driver's kernel modules "+
+			Do("`modprobe "+peermemName(f)+"`", "if that says Invalid argument, rebuild the GPU driver's kernel modules "+
 				"against "+vendors)
 	case live:
 		return finding.Fail("", "%s is loaded, but does not serve %s, because %s is not loaded", client, module,
@@ -131,7 +131,7 @@ func notHeld(f *judged) finding.Said {
 			Do(installFirst, "then rebuild the GPU driver's kernel modules", orDMABuf(f))
 	}
 	return finding.Fail("", "not loaded, and neither is %s, which gives GPU memory to %s", vendors, module).
-		Do(installFirst, "then modprobe "+peermemName(f), orDMABuf(f))
+		Do(installFirst, "then `modprobe "+peermemName(f)+"`", orDMABuf(f))
 }
 
 func vendorsModuleRuns(f *judged) bool {

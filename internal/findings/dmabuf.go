@@ -39,7 +39,7 @@ func judgeDMABuf(f *judged) finding.Said {
 			"to 1.19.1 does not use it on this generation of EFA").
 			Of(off).
 			Do("use aws-ofi-nccl 1.19.2 or newer, also in containers", "or install "+f.NIC.Help.PeerStack+", then "+
-				"modprobe "+f.NIC.PeerMemory.Bridge)
+				"`modprobe "+f.NIC.PeerMemory.Bridge+"`")
 	case f.Verdict.DevicesSay == tristate.True:
 		return finding.OK("the GPU driver %s, and %s can register DMA-BUF (only a transfer proves more)",
 			exports(f), f.NIC.Name)
@@ -196,7 +196,7 @@ func withoutDMABufInPlugin(f *judged) finding.Subjects {
 	off := func(fn *pci.Function) bool {
 		return eligibleNIC(fn) && fn.NIC == f.NIC && fn.NIC.DMABufOff.Has(fn.Device)
 	}
-	return finding.Subjects{Names: f.of(off, address), Evidence: f.of(off, sawID)}
+	return finding.Subjects{Names: f.of(off, f.named), Evidence: f.of(off, sawID)}
 }
 
 // missingOption returns the first option that the GPU driver needs and the kernel lacks.
@@ -293,7 +293,7 @@ func judgeRDMAStack(f *judged) finding.Said {
 			"peerdirect_support=1", stack).
 			Saw(finding.Saw(f.Kmod.MOFED.File, f.Kmod.MOFED.Version)).Saw(sawLegacyAPI(f)...).Saw(sawPeermem(f)...).
 			Saw(f.saw(kmod.FactDriver, gpuDriverState(f).Version)...).
-			Do("options nvidia-peermem peerdirect_support=1 in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: "+
+			Do("`options nvidia-peermem peerdirect_support=1` in /etc/modprobe.d/nvidia-peermem.conf (GPU Operator: "+
 				"the line peerdirect_support=1 alone, "+
 				"key nvidia-peermem.conf of the ConfigMap that driver.kernelModuleConfig.name names), then reload the "+
 				"module",

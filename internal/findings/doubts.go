@@ -23,7 +23,7 @@ func confidentialGuest(f *judged) finding.Said {
 	return finding.Unknown("this is a confidential guest, in which the GPU driver may refuse its memory to "+
 		"NICs, and no file tells whether it does").
 		Because(verdict.ConfidentialGuest).Saw(f.Platform.Confidential).
-		Do("prove it by a transfer from GPU memory between two such machines (ib_write_bw --use_cuda=0)",
+		Do("prove it by a transfer from GPU memory between two such machines (`ib_write_bw --use_cuda=0`)",
 			"or use a virtual machine that is not confidential")
 }
 
@@ -138,7 +138,7 @@ func emulatedSwitch(f *judged) finding.Said {
 
 const (
 	otherSwitch = "until then, give each GPU a NIC below another switch (UCX_NET_DEVICES, NCCL_IB_HCA)"
-	provePair   = "prove it by transfers that compare the data (nccl-tests: all_reduce_perf -c 1, between " +
+	provePair   = "prove it by transfers that compare the data (nccl-tests: `all_reduce_perf -c 1`, between " +
 		"machines)"
 )
 
@@ -148,7 +148,7 @@ func belowEmulated(f *judged) (doubt verdict.Doubt, pairs finding.Subjects) {
 	for _, of := range d.Pairs {
 		gpu, nic := f.Matrix.GPUs[of.GPU].Function, &f.Matrix.NICs[of.NIC]
 		said := finding.Choose(f.ATS[nic.Function.Address], "ATS on", "ATS off", "")
-		pairs.Add(fmt.Sprintf("%v and %s", gpu.Address, nicName(nic)), sawPlace(gpu), sawPlace(nic.Function),
+		pairs.Add(f.named(gpu)+" and "+nicName(nic), sawPlace(gpu), sawPlace(nic.Function),
 			finding.Saw(nic.Function.Address.File(pci.ConfigFile), said))
 	}
 	return d.Doubt, pairs

@@ -27,7 +27,7 @@ func judgeOtherGPUs(f *judged) finding.Said {
 	about := fmt.Sprintf("the findings are about %s GPUs with %s NICs; ", f.GPU.Name, f.NIC.Name)
 	if notReady := notReadyGPUs(f); notReady.Any() {
 		return finding.Warn("MixedGPUs", "%s%s", about, notReady).Of(notReady).
-			Do("gdr-features explain REASON says what to do for these GPUs")
+			Do("`gdr-features explain REASON` says what to do for these GPUs")
 	}
 	names := finding.Map(others, func(o verdict.Other) string { return o.GPU.Name })
 	return finding.OK("%s%s GPUs are ready too", about, strings.Join(names, " and "))
@@ -119,7 +119,7 @@ const largeBAR = "turn on Above 4G Decoding and Resizable BAR (large BAR) in the
 func smallBAR(f *judged) (gpus finding.Subjects) {
 	for _, fn := range f.functions(eligibleGPU) {
 		if m := fn.Memory; m != nil && m.Visible < m.Total {
-			gpus.Add(fmt.Sprintf("%v (%d of %d MiB)", fn.Address, m.Visible/mib, m.Total/mib),
+			gpus.Add(fmt.Sprintf("%s (%d of %d MiB)", f.named(fn), m.Visible/mib, m.Total/mib),
 				sawBAR(fn), finding.Saw(fn.Address.File(fn.GPU.MemoryFile), strconv.FormatUint(m.Total, 10)))
 		}
 	}
@@ -136,7 +136,7 @@ func smallBAR1(f *judged) (gpus finding.Subjects) {
 		if sizes := fn.Memory.Sizes; sizes != 0 {
 			seen = append(seen, finding.Saw(fn.Address.File(fn.Memory.ResizeFile()), fmt.Sprintf("%016x", sizes)))
 		}
-		gpus.Add(fmt.Sprintf("%v (%d MiB)", fn.Address, fn.Memory.Visible/mib), seen...)
+		gpus.Add(fmt.Sprintf("%s (%d MiB)", f.named(fn), fn.Memory.Visible/mib), seen...)
 	}
 	return gpus
 }
@@ -155,7 +155,7 @@ func largerBAR1(f *judged) []string {
 	case size > 0:
 		return finding.Steps("the BAR cannot be made larger: register small buffers, or use another GPU")
 	}
-	return finding.Steps(largeBAR, "nvidia-smi -q -d MEMORY shows BAR1")
+	return finding.Steps(largeBAR, "`nvidia-smi -q -d MEMORY` shows BAR1")
 }
 
 // sawBAR is evidence of the BAR that a GPU's memory is reached through.

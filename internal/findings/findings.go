@@ -82,6 +82,11 @@ func Codes() []finding.Code {
 	return finding.Unique(all)
 }
 
+// CodesOf lists the codes that a check of this name may give; ok is false where there is none.
+func CodesOf(name string) (codes []finding.Code, ok bool) {
+	return finding.CodesOf(slices.Concat(prerequisites, advice, []check{expectedCheck}), name)
+}
+
 // files returns the files that a fact rests on. For a peer memory client these are the ones
 // that decide; those of the IOMMU are in package platform.
 func (f *judged) files(fact kmod.Fact) []string {

@@ -94,7 +94,7 @@ func notJudged(f *judged) finding.Said {
 			otherNICs(f)).
 			Because(verdict.NICNotJudged).
 			Saw(seen...).
-			Do("make a file with gdr-features snapshot and send it to the maintainers, so that such NICs can be judged")
+			Do("make a file with `gdr-features snapshot` and send it to the maintainers, so that such NICs can be judged")
 	}
 	return finding.Unknown("the only RDMA NICs are of families that are not judged: %s", otherNICs(f)).
 		Because(verdict.NICNotJudged).
@@ -126,7 +126,7 @@ func unreadHardware(f *judged) finding.Said {
 	case overC2C.Any():
 		return finding.Unread("the only NICs are attached over NVLink-C2C, and their place on the PCI bus does "+
 			"not say how they reach GPU memory: %s", overC2C).
-			Of(overC2C).Do("measure with ib_write_bw --use_cuda")
+			Of(overC2C).Do("measure with `ib_write_bw --use_cuda`")
 	case cpuUnread(f):
 		return finding.Unread("the host bridges and root ports cannot all be read, and on some CPUs the %s driver "+
 			"maps GPU memory only "+
@@ -359,7 +359,7 @@ func judgeRDMADevice(f *judged) finding.Said {
 		return finding.Unread("each RDMA device belongs to one network namespace (netns_mode exclusive), so "+
 			"devices given to containers are not visible from here").
 			As("RDMANamespaces").Saw(finding.Saw(rdma.NetnsMode, "N")).
-			Do("rdma system show", "run this program in the host's network namespace")
+			Do("`rdma system show`", "run this program in the host's network namespace")
 	}
 	return finding.Unread("the RDMA devices cannot be read")
 }

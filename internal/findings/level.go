@@ -1,6 +1,7 @@
 package findings
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -88,10 +89,8 @@ func withoutNUMA(f *judged) func(*pci.Function) bool {
 func sawNoNUMA(fn *pci.Function) string { return finding.Saw(fn.Address.File(pci.NUMAFile), "-1") }
 
 func functionsWithoutNUMA(f *judged) finding.Subjects {
-	return finding.Subjects{Names: f.of(withoutNUMA(f), address), Evidence: f.of(withoutNUMA(f), sawNoNUMA)}
+	return finding.Subjects{Names: f.of(withoutNUMA(f), f.named), Evidence: f.of(withoutNUMA(f), sawNoNUMA)}
 }
-
-func address(fn *pci.Function) string { return fn.Address.String() }
 
 // farGPUs lists the GPUs whose nearest NIC is beyond PXB, with it, as explain takes them.
 func farGPUs(f *judged) (far finding.Subjects) {
@@ -114,7 +113,7 @@ func farGPUs(f *judged) (far finding.Subjects) {
 func nicOf(f *judged, of *pci.Function) string {
 	for i := range f.Matrix.NICs {
 		if nic := &f.Matrix.NICs[i]; nic.Function == of {
-			return nicName(nic)
+			return cmp.Or(nic.Name(), nic.Address())
 		}
 	}
 	return of.Address.String()
@@ -134,7 +133,7 @@ func judgeNCCLDefault(f *judged) finding.Said {
 		return finding.Warn("TopologyFileRefused", "%s refuses the topology file and does not start: %s", library,
 			refused).
 			Of(refused).
-			Do("correct the file", "gdr-features topo -o nccl-xml writes one that "+library+" accepts")
+			Do("correct the file", "`gdr-features topo -o nccl-xml` writes one that "+library+" accepts")
 	case isDefault == tristate.True:
 		return finding.OK("%s uses GPUDirect RDMA for every GPU with its default settings", library)
 	case isDefault == tristate.Unknown:
@@ -210,13 +209,13 @@ func sharedNearNIC(f *judged) (shared finding.Subjects) {
 			nearest[nic] = true
 		}
 		if gpu.Eligible && len(near) == 1 && gpu.Near(topology.Usable).Level <= topology.PXB {
-			served[near[0]] = append(served[near[0]], gpu.Address.String())
+			served[near[0]] = append(served[near[0]], f.named(gpu.Function))
 		}
 	}
 	for _, nic := range f.functions(func(fn *pci.Function) bool { return len(served[fn]) > 1 }) {
 		if idle := f.idleTwin(nic, nearest); idle != nil {
-			shared.Add(fmt.Sprintf("%v is the nearest of the GPUs %s, while %v, of the same model, is nearest to "+
-				"none", nic.Address, finding.FirstFew(served[nic]), idle.Address),
+			shared.Add(fmt.Sprintf("%s is the nearest of %s, while %s, of the same model, is nearest to "+
+				"none", f.named(nic), finding.FirstFew(served[nic]), f.named(idle)),
 				sawPlace(nic), sawPlace(idle))
 			break
 		}

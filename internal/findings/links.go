@@ -2,11 +2,13 @@ package findings
 
 import (
 	"fmt"
+	"strings"
 
 	"gdr-features/internal/finding"
 	"gdr-features/internal/show"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 var link = check{
@@ -48,24 +50,32 @@ const coldBoot = "a cold boot trains the link again"
 // cards, then those of the bridges above them.
 func degraded(f *judged) (links finding.Subjects) {
 	for _, l := range f.Verdict.Links {
-		for _, lack := range l.Lacks {
-			name := fmt.Sprintf("NIC %v", l.Of.Address)
-			switch {
-			case l.Between:
-				name = fmt.Sprintf("the link between %v and %v above %v", l.Upper.Address, l.Lower.Address, l.Of.Address)
-			case isGPU(l.Of):
-				name = fmt.Sprintf("GPU %v", l.Of.Address)
-			}
-			links.Add(fmt.Sprintf("%s runs at %v", name, lack), sawLack(l.Less, lack)...)
+		if len(l.Lacks) == 0 {
+			continue
 		}
+		name := f.named(l.Of)
+		if l.Between {
+			name = fmt.Sprintf("the link between %v and %v above %s", l.Upper.Address, l.Lower.Address, name)
+		}
+		links.Add(name+" runs at "+left(&l), sawLacks(l.Less, l.Lacks)...)
 	}
 	return links
 }
 
-// sawLack is evidence of what the link of a function has, and of what the function can do.
-func sawLack(fn *pci.Function, l pci.LinkLack) []string {
-	return []string{
-		finding.Saw(fn.Address.File(l.NowFile), l.Value(l.Now)),
-		finding.Saw(fn.Address.File(l.OwnFile), l.Value(l.Own)),
+// left is "x4 of x16, which leaves 126 of 504 Gbit/s".
+func left(l *verdict.Link) string {
+	text := strings.Join(finding.Map(l.Lacks, pci.LinkLack.String), " and ")
+	if now, most := pci.Bandwidth(l.Lower, l.Upper, l.Lacks); now > 0 {
+		text += fmt.Sprintf(", which leaves %.0f of %.0f Gbit/s", now, most)
 	}
+	return text
+}
+
+// sawLacks is evidence of what the link of a function has, and of what the function can do.
+func sawLacks(fn *pci.Function, lacks []pci.LinkLack) (seen []string) {
+	for _, l := range lacks {
+		seen = append(seen, finding.Saw(fn.Address.File(l.NowFile), l.Value(l.Now)),
+			finding.Saw(fn.Address.File(l.OwnFile), l.Value(l.Own)))
+	}
+	return seen
 }

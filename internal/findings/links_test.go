@@ -41,9 +41,9 @@ func TestLinksOnThePath(t *testing.T) {
 		want   string // "" for links that are full
 	}{
 		"all full":                  {nil, nil, ""},
-		"between the switches":      {nil, values{"13:00.0/" + width: "4", "12:00.0/" + width: "4"}, "the link between 0000:12:00.0 and 0000:13:00.0 above 0000:15:00.0 runs at x4 of x16"},
-		"both":                      {nil, values{"11:00.0/" + width: "8", "11:00.0/" + speed: "16.0 GT/s PCIe"}, "the link between 0000:10:01.0 and 0000:11:00.0 above 0000:15:00.0 runs at x8 of x16, the link between 0000:10:01.0 and 0000:11:00.0 above 0000:15:00.0 runs at 16 of 32 GT/s"},
-		"the root port alone":       {nil, values{"10:01.0/" + speed: "2.5 GT/s PCIe"}, "the link between 0000:10:01.0 and 0000:11:00.0 above 0000:15:00.0 runs at 2.5 of 32 GT/s"},
+		"between the switches":      {nil, values{"13:00.0/" + width: "4", "12:00.0/" + width: "4"}, "the link between 0000:12:00.0 and 0000:13:00.0 above GPU0 0000:15:00.0 runs at x4 of x16, which leaves 126 of 504 Gbit/s"},
+		"both":                      {nil, values{"11:00.0/" + width: "8", "11:00.0/" + speed: "16.0 GT/s PCIe"}, "the link between 0000:10:01.0 and 0000:11:00.0 above GPU0 0000:15:00.0 runs at x8 of x16 and 16 of 32 GT/s, which leaves 126 of 504 Gbit/s"},
+		"the root port alone":       {nil, values{"10:01.0/" + speed: "2.5 GT/s PCIe"}, "the link between 0000:10:01.0 and 0000:11:00.0 above GPU0 0000:15:00.0 runs at 2.5 of 32 GT/s, which leaves 32 of 504 Gbit/s"},
 		"slow above a GPU's switch": {nil, values{"13:00.0/" + speed: "2.5 GT/s PCIe"}, ""},
 		"both ends can no more":     {nil, values{"11:00.0/" + width: "8", "10:01.0/" + width: "8", "10:01.0/" + most: "8"}, ""},
 		"the other end not known":   {nil, values{"11:00.0/" + width: "8", "10:01.0/" + most: "-"}, ""},

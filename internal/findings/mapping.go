@@ -29,7 +29,7 @@ func perhapsExcluded(f *judged) finding.Said {
 func (f *judged) excluded(is tristate.State) (gpus finding.Subjects) {
 	for _, fn := range f.functions(eligibleGPU) {
 		if fn.GPU == f.GPU && fn.Driver == fn.GPU.Driver && f.Platform.GPUs.Excluded(fn.Address) == is {
-			gpus.Add(fn.Address.String(), finding.Saw(platform.InformationFile(fn.GPU, fn.Address), finding.Choose(is,
+			gpus.Add(f.named(fn), finding.Saw(platform.InformationFile(fn.GPU, fn.Address), finding.Choose(is,
 				"GPU Excluded: Yes", "", "")))
 		}
 	}
@@ -47,7 +47,7 @@ func virtualGPU(f *judged) finding.Said {
 	return finding.Unread("these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, "+
 		"and no file says whether these are among them: %s", gpus).
 		As("VirtualGPU").Of(gpus).
-		Do("pass a whole GPU through to this virtual machine", "or measure with ib_write_bw --use_cuda")
+		Do("pass a whole GPU through to this virtual machine", "or measure with `ib_write_bw --use_cuda`")
 }
 
 // noPlace: a parameter forbids every mapping.
@@ -132,7 +132,7 @@ func unmappedPairs(f *judged) (pairs finding.Subjects) {
 		if len(nics) == 0 || slices.ContainsFunc(nics, func(n *pci.Function) bool { return f.maps(gpu, n) == tristate.True }) {
 			continue
 		}
-		pairs.Add(fmt.Sprintf("%v (%s) and %v (%s)", gpu.Address, groupName(gpu.Function), nics[0].Address,
+		pairs.Add(fmt.Sprintf("%s (%s) and %s (%s)", f.named(gpu.Function), groupName(gpu.Function), f.named(nics[0]),
 			groupName(nics[0])),
 			sawGroup(gpu.Function), sawGroup(nics[0]), sawPlace(gpu.Function), sawPlace(nics[0]))
 	}

@@ -12,7 +12,7 @@ import (
 // unboundNICs are those without any driver.
 func unboundNICs(f *judged) (nics finding.Subjects) {
 	for _, n := range f.Verdict.Unbound {
-		nics.Add(n.Address(), sawDriver(n.Function))
+		nics.Add(nicName(n), sawDriver(n.Function))
 	}
 	return nics
 }
@@ -20,7 +20,7 @@ func unboundNICs(f *judged) (nics finding.Subjects) {
 // nicsWithoutRDMA are those with a driver and no RDMA device.
 func nicsWithoutRDMA(f *judged) (nics finding.Subjects) {
 	for _, n := range f.Verdict.WithoutRDMA {
-		nics.Add(n.Address(), sawNoRDMA(n.Function.Address))
+		nics.Add(nicName(n), sawNoRDMA(n.Function.Address))
 	}
 	return nics
 }
@@ -36,7 +36,7 @@ var verbsEntry = check{
 		return finding.Warn("VerbsEntryMissing", "no program can use %s: a port is ACTIVE, but the kernel made no "+
 			"entry in /sys/class/infiniband_verbs", without).
 			Of(without).
-			Do("dmesg | grep uverbs says why",
+			Do("`dmesg | grep uverbs` says why",
 				"when no job uses the NIC, write its address to unbind and then to bind in "+
 					"/sys/bus/pci/drivers/"+f.NIC.Drivers[0]+", or reboot")
 	},

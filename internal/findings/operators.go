@@ -52,7 +52,7 @@ func judgeOperators(f *judged) finding.Said {
 
 // withoutPeermem says why nothing has loaded nvidia-peermem for the driver of the GPU Operator.
 func withoutPeermem(f *judged) finding.Said {
-	const logs = "kubectl logs -c nvidia-peermem-ctr of this node's driver Pod"
+	const logs = "`kubectl logs -c nvidia-peermem-ctr` of this node's driver Pod"
 	switch o := &f.advised().Operators; {
 	case o.RDMA == tristate.False && f.Verdict.DMABuf != tristate.True:
 		return finding.Warn("OperatorRDMAOff", "the GPU Operator is not configured to load nvidia-peermem").
@@ -103,8 +103,8 @@ func judgeModules(f *judged) finding.Said {
 		return finding.Said{}
 	}
 	users := f.advised().Peermem.Users
-	unload := "modprobe -r " + client + ", then /etc/init.d/openibd restart (or leave that to the Network " +
-		"Operator's Pod), then modprobe " + client
+	unload := "`modprobe -r " + client + "`, then `/etc/init.d/openibd restart` (or leave that to the Network " +
+		"Operator's Pod), then `modprobe " + client + "`"
 	if users > 0 {
 		unload = "end the jobs that use GPU memory over RDMA (refcnt counts their regions), then " + unload
 	}

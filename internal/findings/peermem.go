@@ -121,7 +121,7 @@ func unknownClient(f *judged) finding.Said {
 		return finding.Unknown("whether %s is registered cannot be seen: it and the RDMA stack have what it "+
 			"needs, but this stack makes no memory_peers, which lists clients", driver).
 			As("MemoryPeersMissing").Saw(sawRegistering(f)...).Saw(finding.Map(kmod.PeerDirs(), finding.SawMissing)...).
-			Do("ask it for GPU memory: ib_write_bw --use_rocm=0, or a log of RCCL",
+			Do("ask it for GPU memory: `ib_write_bw --use_rocm=0`, or a log of RCCL",
 				"if that fails and "+refusedDriver(f), "if it fails without that, "+f.GPU.Help.Register)
 	case driverIsClient(f) && interfaceFor(f) == tristate.Unknown:
 		return finding.Unread("whether %s is registered is unknown: the kernel's symbols cannot be read", driver).
@@ -184,7 +184,7 @@ func unknownSymbol(f *judged) finding.Said {
 		return finding.Fail("PeermemUnknownSymbol", "%s on disk has "+peerSymbol+", but the running one does not: "+
 			"the RDMA drivers were installed and not loaded since", on).
 			Do("restart the RDMA drivers when no job runs (/etc/init.d/openibd restart), or reboot",
-				"then modprobe "+peermemName(f))
+				"then `modprobe "+peermemName(f)+"`")
 	}
 	return finding.Fail("PeermemUnknownSymbol", "%s was built for an RDMA stack with "+peerSymbol+", which the "+
 		"running one lacks: loading it fails with Unknown symbol",

@@ -132,7 +132,7 @@ func slowRedirect(f *judged) finding.Said {
 				"for GPUDirect RDMA inside them enable ATS of the NIC and ACS Direct Translated P2P")
 	}
 	return slow.
-		Do("only where no device of this host is given to virtual machines: "+setpci(on.Names)+" after each boot",
+		Do("only where no device of this host is given to virtual machines: `"+setpci(on.Names)+"` after each boot",
 			"or boot with "+disableRedirect(on.Names))
 }
 
@@ -204,7 +204,7 @@ func (f *judged) bridges(of func(topology.GPU) []pci.Address, which func(topolog
 // passedThrough lists the GPUs and NICs that are given to virtual machines, which ACS
 // isolates. Drivers of other functions are not read.
 func passedThrough(f *judged) string {
-	return finding.FirstFew(f.of(func(fn *pci.Function) bool { return (isGPU(fn) || isNIC(fn)) && fn.PassedThrough() }, address))
+	return finding.FirstFew(f.of(func(fn *pci.Function) bool { return (isGPU(fn) || isNIC(fn)) && fn.PassedThrough() }, f.named))
 }
 
 var dataDirect = check{
@@ -224,7 +224,7 @@ var dataDirect = check{
 }
 
 var rightACS = []string{
-	"rdma_topo check names the ACS bits that are wrong (rdma-core 61 or newer), rdma_topo write-grub-acs " +
+	"`rdma_topo check` names the ACS bits that are wrong (rdma-core 61 or newer), `rdma_topo write-grub-acs` " +
 		"writes the right ones for this machine",
 	"then reboot",
 }
@@ -240,7 +240,7 @@ func dataDirectApart(f *judged) (pairs finding.Subjects) {
 		}
 		beside := f.dataDirectBeside(gpu)
 		if len(beside) > 0 && inTwoGroups(gpu.Function, beside[0]) && f.maps(gpu, beside[0]) != tristate.True {
-			pairs.Add(fmt.Sprintf("%v and %v", gpu.Address, beside[0].Address), sawGroup(gpu.Function),
+			pairs.Add(f.named(gpu.Function)+" and "+f.named(beside[0]), sawGroup(gpu.Function),
 				sawGroup(beside[0]))
 		}
 	}
@@ -275,7 +275,7 @@ var numa = check{
 			return finding.Warn("NUMABalancing", "automatic NUMA balancing moves pages between nodes, which makes "+
 				"communication slow and uneven").
 				Saw(finding.Saw(platform.NUMABalancingFile, f.Platform.NUMABalancing)).
-				Do("sysctl -w kernel.numa_balancing=0 and measure", "put it into /etc/sysctl.d to keep it, if nothing "+
+				Do("`sysctl -w kernel.numa_balancing=0` and measure", "put it into /etc/sysctl.d to keep it, if nothing "+
 					"else on this node needs it")
 		}
 		return finding.OK("automatic NUMA balancing is off")
@@ -331,7 +331,7 @@ func writeOnly(f *judged) (gpus finding.Subjects) {
 		if nearest.RootBus == "" || gpu.CommonBridges(nearest) > 0 {
 			continue
 		}
-		gpus.Add(fmt.Sprintf("%v and %v", gpu.Address, nearest.Address), sawPlace(gpu.Function), sawPlace(nearest))
+		gpus.Add(f.named(gpu.Function)+" and "+f.named(nearest), sawPlace(gpu.Function), sawPlace(nearest))
 	}
 	return gpus
 }

@@ -1,7 +1,6 @@
 package findings
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -139,7 +138,7 @@ func portFix(p rdma.Port, f *judged) string {
 	case p.State == "", p.State == "ACTIVE":
 		return "a port whose state or link layer cannot be read: ibstat"
 	case p.Physical == "Disabled" && p.LinkLayer == "Ethernet":
-		return "Disabled: set its network interface up (rdma link names it; ip link set INTERFACE up)"
+		return "Disabled: set its network interface up (`rdma link` names it; `ip link set INTERFACE up`)"
 	case p.Physical == "Disabled":
 		return "Disabled: enable it from another node with ibportstate"
 	case p.Physical == "Polling", p.Physical == "Sleep":
@@ -181,7 +180,7 @@ var nearPort = check{
 func nearPortsDown(f *judged) (gpus finding.Subjects) {
 	for _, far := range f.Verdict.FarPorts {
 		dead, alive := &f.Matrix.NICs[far.Near.NIC], &f.Matrix.NICs[far.Left.NIC]
-		gpus.Add(fmt.Sprintf("%v has %s at %v %s, and %s at %v next", far.GPU.Address, nicName(dead), far.Near.Level,
+		gpus.Add(fmt.Sprintf("%s has %s at %v %s, and %s at %v next", f.named(far.GPU.Function), nicName(dead), far.Near.Level,
 			lackOf(dead).text, nicName(alive), far.Left.Level),
 			sawPorts(dead)...)
 	}
@@ -207,7 +206,24 @@ func nearNICUp(f *judged) string {
 		func(far verdict.FarPort) string { return lackOf(&f.Matrix.NICs[far.Near.NIC]).fix })), "; ")
 }
 
-func nicName(n *topology.NIC) string { return cmp.Or(n.Name(), n.Address()) }
+// nicName is "mlx5_3 0000:3c:00.0".
+func nicName(n *topology.NIC) string { return strings.TrimSpace(n.Name() + " " + n.Address()) }
+
+// named is what topo calls a GPU or a NIC, and its address: "GPU1 0000:3b:00.0". Others have an
+// address alone.
+func (f *judged) named(fn *pci.Function) string {
+	for i := range f.Matrix.GPUs {
+		if f.Matrix.GPUs[i].Function == fn {
+			return fmt.Sprintf("GPU%d %v", i, fn.Address)
+		}
+	}
+	for i := range f.Matrix.NICs {
+		if n := &f.Matrix.NICs[i]; n.Function == fn {
+			return nicName(n)
+		}
+	}
+	return fn.Address.String()
+}
 
 // sawPorts is evidence of a NIC's ports, or of there being no RDMA device.
 func sawPorts(n *topology.NIC) []string {

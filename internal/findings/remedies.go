@@ -42,7 +42,7 @@ func newerStack(f *judged) string {
 // GPU from another driver, and does nothing if it is loaded already.
 func bindGPU(f *judged) []string {
 	family := f.GPU
-	load := "modprobe " + family.Driver + ", or wait for " + family.Help.Operator
+	load := "`modprobe " + family.Driver + "`, or wait for " + family.Help.Operator
 	for _, gpu := range f.Matrix.GPUs {
 		if driver := gpu.Driver; gpu.Eligible && gpu.GPU == family && driver != "" && !gpu.PassedThrough() {
 			return finding.Steps(driver+" is bound to the GPUs: blacklist "+driver+" in /etc/modprobe.d, rebuild the "+
@@ -63,16 +63,16 @@ func bindNIC(f *judged) []string {
 			"to use one on this host, unbind one that no virtual machine uses and bind it to "+driver)
 	}
 	if nic.Help.Operator == "" {
-		return finding.Steps("modprobe " + driver)
+		return finding.Steps("`modprobe " + driver + "`")
 	}
-	return finding.Steps("modprobe " + driver + ", or wait for " + nic.Help.Operator)
+	return finding.Steps("`modprobe " + driver + "`, or wait for " + nic.Help.Operator)
 }
 
 func loadRDMA(f *judged) []string {
 	if f.Verdict.NICDriven == tristate.False {
 		return finding.Steps("see nic-driver")
 	}
-	return finding.Steps("modprobe "+f.NIC.Module, enableRDMA(f))
+	return finding.Steps("`modprobe "+f.NIC.Module+"`", enableRDMA(f))
 }
 
 func enableRDMA(f *judged) string {
@@ -107,7 +107,7 @@ func peermemName(f *judged) string {
 func modprobe(f *judged) []string {
 	switch {
 	case forerunner(f, f.advised().File.Name):
-		return finding.Steps("modprobe "+peermemName(f)+", which is the one installed", newerClient(f))
+		return finding.Steps("`modprobe "+peermemName(f)+"`, which is the one installed", newerClient(f))
 	case f.advised().Operators.GPU == tristate.True:
 		return finding.Steps("set driver.rdma.enabled=true in the GPU Operator, whose container "+
 			"nvidia-peermem-ctr loads it", "by hand: "+load(f)+legacyParameter(f))
@@ -128,9 +128,9 @@ func newerClient(f *judged) string {
 // has it in a file system of its own (docs/operators.md#ctr-peermem).
 func load(f *judged) string {
 	if f.advised().Operators.DriverReady == tristate.True {
-		return "chroot /run/nvidia/driver modprobe " + peermemName(f)
+		return "`chroot /run/nvidia/driver modprobe " + peermemName(f) + "`"
 	}
-	return "modprobe " + peermemName(f)
+	return "`modprobe " + peermemName(f) + "`"
 }
 
 // legacyParameter is the parameter that the module needs on a MOFED before 5.1.
@@ -170,8 +170,8 @@ func rebuildHere(f *judged) string {
 	case version == "":
 		return "rebuild the GPU driver against the running RDMA stack (its installer, or DKMS)"
 	}
-	return fmt.Sprintf("rebuild the GPU driver against the running RDMA stack (its installer, or dkms build "+
-		"--force nvidia/%[1]s && dkms install --force nvidia/%[1]s)", version)
+	return fmt.Sprintf("rebuild the GPU driver against the running RDMA stack (its installer, or `dkms build "+
+		"--force nvidia/%[1]s && dkms install --force nvidia/%[1]s`)", version)
 }
 
 // install says where a missing module comes from.

@@ -53,6 +53,9 @@ type Finding struct {
 	Problems []string
 	// Want is what would be right; "" where nothing can be.
 	Want string
+	// GPUs judge it for each GPU, where it is about GPUs. Notes say what is no problem by itself.
+	GPUs  []OfGPU
+	Notes []string
 	// Part: the only fault is that NICs near a GPU are left out.
 	Part bool
 	// Harmless: it is wrong, and yet each GPU uses the NIC that it should, because entries name
@@ -294,6 +297,7 @@ func (j *judge) sets(f *Finding, given [][]*assign.NIC) {
 		case len(left) == 0 || len(given[i]) == 0:
 		case s.left < s.near:
 			out[s], gpus[s] = append(out[s], left...), append(gpus[s], c.GPU.Address.String())
+			f.GPUs[i].leave(left, 100*s.left/s.near, j.UnknownGPUs != "")
 		case given[i][0].Aside != "" && !given[i][0].OtherLayer && j.Level(c, given[i][0]).Rank() <= c.Level.Rank():
 			j.ofGPUs(f, "the GPU %v is given only %s (%s)", c.GPU.Address, given[i][0].RDMA, given[i][0].Aside)
 		}
@@ -305,7 +309,7 @@ func (j *judge) sets(f *Finding, given [][]*assign.NIC) {
 		if j.UnknownGPUs != "" {
 			say = f.unknown
 		}
-		say("left out: %s; bandwidth lost by %s: %d%%", strings.Join(namesOf(slices.Compact(out[s])), ", "),
+		say(leftOut+"%s; bandwidth lost by %s: %d%%", strings.Join(namesOf(slices.Compact(out[s])), ", "),
 			plural(gpus[s]), 100*s.left/s.near)
 	}
 	if len(out) == 0 {
@@ -323,27 +327,6 @@ func plural(gpus []string) string {
 // has reports whether a NIC, or a virtual function of it, is among some.
 func (j *judge) has(some []*assign.NIC, nic *assign.NIC) bool {
 	return slices.ContainsFunc(some, func(n *assign.NIC) bool { return n == nic || j.Physical(n) == nic })
-}
-
-// each judges whether each GPU has a NIC, and none that is farther than need be.
-func (j *judge) each(f *Finding, given [][]*assign.NIC) {
-	for i, c := range j.Choices {
-		for _, nic := range given[i] {
-			switch level := j.Level(c, nic); {
-			case level == topology.Unknown:
-				f.unknown("the level between the GPU %v and %s is unknown", c.GPU.Address, nic.RDMA)
-			case level.Rank() > c.Level.Rank():
-				j.ofGPUs(f, "the GPU %v is given %s at %v; %s is nearer, at %v", c.GPU.Address, nic.RDMA, level, c.NIC.RDMA, c.Level)
-			}
-		}
-		if len(given[i]) == 0 && c.NIC != nil {
-			say := f.wrong
-			if j.UnknownGPUs != "" || f.State == tristate.Unknown { // so may be the NIC that it is given
-				say = f.unknown
-			}
-			say("the GPU %v has no usable entry; %s is at %s", c.GPU.Address, c.NIC.RDMA, cmp.Or(c.Level.String(), "an unknown level"))
-		}
-	}
 }
 
 // shared adds a problem if a GPU that shares a NIC has another one as near with fewer users,

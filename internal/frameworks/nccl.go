@@ -146,11 +146,19 @@ func judgeHCAs(j *judge, f *Finding) {
 			continue
 		}
 		found := false
+		var more []string // that only begin with the name of another
 		for _, nic := range j.NICs {
 			named := nic.RDMA == name || !exact && strings.HasPrefix(nic.RDMA, name)
 			if named && (port == 0 || slices.Contains(nic.Active, port)) {
 				listed, found = with(listed, nic), true
+				if nic.RDMA != name && j.at(name) >= 0 {
+					more = append(more, nic.RDMA)
+				}
 			}
+		}
+		if len(more) > 0 {
+			f.Notes = append(f.Notes, fmt.Sprintf("%s takes %q as the beginning of a name, and so %s too; with = before the list it does not",
+				f.Name, name, strings.Join(more, ", ")))
 		}
 		if !found && !exclude {
 			j.device(f, entry, name, port)

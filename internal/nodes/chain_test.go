@@ -83,7 +83,9 @@ func TestChain(t *testing.T) {
 `,
 		},
 		{
-			"and they stay", []Node{small("b", label.Set{}, time.Minute)}, Cluster{Labels: map[string]label.Set{"b": {label.Level: "PIX"}}},
+			"and they stay",
+			[]Node{small("b", label.Set{}, time.Minute)},
+			Cluster{Labels: map[string]label.Set{"b": {label.Level: "PIX"}}},
 			`chain: 1 Node differs (60 s)
   differs: b (gdr.level is PIX, published none)
   likely:  nfd-master does not run, or its updates of the Nodes fail

@@ -42,6 +42,9 @@ func Dot(w io.Writer, r *report.Report) error {
 	return p.writeTo(w)
 }
 
+// lost is the color of what a NIC without an active port would have.
+const lost = "#b3261e"
+
 // vertex is a numbered node with those below it and the lines to them; next is not used yet.
 func (p paper) vertex(n *node, number int) (next int) {
 	p.put("\n    v%s [label=", strconv.Itoa(number))
@@ -65,7 +68,11 @@ func (p paper) vertex(n *node, number int) (next int) {
 		next = p.vertex(child, below)
 		p.put("\n    v%s -- v%s", strconv.Itoa(number), strconv.Itoa(below))
 		if child.Way != topology.Unknown {
-			p.put(` [label="%s" color="%s" penwidth=2]`, child.Way.String(), light(child.Way).Line)
+			color, name := light(child.Way).Line, child.Way.String()
+			if child.Down {
+				color, name = lost, name+" down"
+			}
+			p.put(` [label="%s" color="%s" penwidth=2]`, name, color)
 		}
 	}
 	return next
@@ -81,8 +88,12 @@ func (p paper) dotMatrix(m *model) {
 	p.put("</tr>")
 	for i, g := range m.GPUs {
 		p.put("\n    <tr><td align=\"left\">%s %s</td>", g.Name, g.Short())
-		for _, l := range m.Matrix[i] {
-			p.put(`<td bgcolor="%s"><font color="%s">%s</font></td>`, light(l).Fill, light(l).Text, letters(l))
+		for j, l := range m.Matrix[i] {
+			fill, text := light(l).Fill, light(l).Text
+			if m.NICs[j].Down {
+				fill, text = "white", lost
+			}
+			p.put(`<td bgcolor="%s"><font color="%s">%s</font></td>`, fill, text, letters(l))
 		}
 		p.put("</tr>")
 	}

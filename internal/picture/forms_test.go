@@ -18,7 +18,10 @@ import (
 	"gdr-features/topology"
 )
 
-var forms = map[string]func(io.Writer, *report.Report) error{"html": HTML, "dot": Dot}
+var forms = map[string]func(io.Writer, *report.Report) error{"html": asPage, "dot": Dot}
+
+// asPage is the page of a machine without a name.
+func asPage(w io.Writer, r *report.Report) error { return HTML(w, r, "") }
 
 // printed returns a form as text.
 func printed(t testing.TB, form func(io.Writer, *report.Report) error, r *report.Report) string {
@@ -78,14 +81,15 @@ func parsed(t testing.TB, text string) []element {
 // Allowed elements and attributes: none that loads or runs anything.
 var (
 	elements = strings.Fields("html head meta title style body main header section div h1 h2 h3 p span strong code br ul li " +
-		"dl dt dd table caption thead tbody tr th td")
-	attributes = strings.Fields("lang charset http-equiv content name class id scope role aria-label tabindex style")
+		"dl dt dd table caption thead tbody tr th td a pre")
+	attributes = strings.Fields("lang charset http-equiv content name class id scope role aria-label tabindex style href")
 )
 
 // harmless finds what does not belong in a self-contained page.
 func harmless(t testing.TB, list []element) {
 	t.Helper()
 	ids := map[string]bool{}
+	var links []string
 	for _, e := range list {
 		if !slices.Contains(elements, e.name) {
 			t.Errorf("element %s", e.name)
@@ -98,9 +102,17 @@ func harmless(t testing.TB, list []element) {
 				t.Errorf("id %s twice", value)
 			}
 			ids[value] = ids[value] || name == "id"
+			if name == "href" {
+				links = append(links, value)
+			}
 		}
 		if e.name == "style" && (strings.Contains(e.text, "url(") || strings.Contains(e.text, "@import")) {
 			t.Error("the style loads something")
+		}
+	}
+	for _, to := range links {
+		if id, within := strings.CutPrefix(to, "#"); !within || !ids[id] {
+			t.Errorf("a link to %s", to)
 		}
 	}
 }
@@ -110,7 +122,7 @@ func harmless(t testing.TB, list []element) {
 func checkForms(t *testing.T, r *report.Report) {
 	t.Helper()
 	m := newModel(r)
-	list := parsed(t, written(t, HTML, r))
+	list := parsed(t, written(t, asPage, r))
 	harmless(t, list)
 	boxes := map[string]bool{}
 	for _, e := range list {
@@ -190,7 +202,7 @@ func TestMatrix(t *testing.T) {
 	for _, p := range r.Matrix.Pairs {
 		want = append(want, p.Level.String())
 	}
-	for _, e := range parsed(t, written(t, HTML, r)) {
+	for _, e := range parsed(t, written(t, asPage, r)) {
 		if e.name == "td" && strings.HasPrefix(e.attrs["class"], "level ") {
 			page = append(page, e.text)
 		}
@@ -211,7 +223,7 @@ func TestMatrix(t *testing.T) {
 // TestVerdictOnPage: the reason, every finding and every fix can be read.
 func TestVerdictOnPage(t *testing.T) {
 	r := named(t, "a40-8gpu-2cx7-nccl1343", "closed-no-peermem")
-	page, graph := written(t, HTML, r), written(t, Dot, r)
+	page, graph := written(t, asPage, r), written(t, Dot, r)
 	for _, f := range r.Findings {
 		for _, text := range []string{f.Detail, f.FixText()} {
 			if !strings.Contains(page, html.EscapeString(text)) {
@@ -283,7 +295,7 @@ func FuzzWords(f *testing.F) {
 			r.Matrix.NICs, r.Matrix.GPUs = slices.Clone(r.Matrix.NICs), slices.Clone(r.Matrix.GPUs)
 			r.Findings = slices.Clone(r.Findings)
 			evil(&r, text)
-			page, graph := printed(t, HTML, &r), printed(t, Dot, &r)
+			page, graph := printed(t, asPage, &r), printed(t, Dot, &r)
 			harmless(t, parsed(t, page))
 			checkDot(t, graph)
 			for c := range strings.SplitSeq(page+graph, "") {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gdr-features/docs/reasons"
 	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
@@ -22,9 +23,13 @@ import (
 var style markup
 
 // HTML writes one self-contained page. It has no script, its content security policy forbids
-// loading and sending anything, and everything from the machine is escaped.
-func HTML(w io.Writer, r *report.Report) error {
+// loading and sending anything, and everything from the machine is escaped. name is the
+// machine's, "" where it has none.
+func HTML(w io.Writer, r *report.Report, name string) error {
 	m := newModel(r)
+	if name != "" {
+		m.Title = name + ": " + m.Title
+	}
 	p := paper{text: new(strings.Builder), escape: html.EscapeString}
 	p.put(`<!DOCTYPE html>
 <html lang="en">
@@ -50,6 +55,7 @@ func HTML(w io.Writer, r *report.Report) error {
 	p.checks(r.Findings)
 	p.problems(r.Problems)
 	p.devices(slices.Concat(m.GPUs, m.NICs))
+	p.explanations(r.Findings)
 	p.put("\n</main>\n</body>\n</html>\n")
 	return p.writeTo(w)
 }
@@ -75,25 +81,64 @@ func (p paper) style(m *model) {
 }
 
 func (p paper) levelStyle(l topology.Level, c colors) {
-	p.put("\n.%s{--fill:%s;--on-fill:%s;--line:%s}", class(l), c.Fill, c.Text, c.Line)
+	p.put("\n.%s{--fill:%s;--on-fill:%s;--line:%s}", class(l, false), c.Fill, c.Text, c.Line)
 }
 
-// class is the class of what has a level, be it an unknown one.
-func class(l topology.Level) string { return cmp.Or(l.String(), "unknown") }
+// class is the class of what has a level, be it an unknown one; down: a NIC at that level has
+// no active port.
+func class(l topology.Level, down bool) string {
+	name := cmp.Or(l.String(), "unknown")
+	if down {
+		name += " down"
+	}
+	return name
+}
 
 // letters are what a cell says of a level.
 func letters(l topology.Level) string { return cmp.Or(l.String(), "?") }
 
-// header is the verdict, with its cause if a finding has it.
+// header is the verdict, with what is behind it: the finding that has its reason, and those
+// that warn.
 func (p paper) header(m *model) {
 	p.put(`<header><strong class="status %s">%s</strong><h1>%s</h1>
 <p class="faint">%s</p>`, string(m.Status), m.Word, m.Title, m.Counts)
-	if f := m.Cause; f != nil {
-		p.put("\n<p class=\"cause\">%s: %s", f.Check, f.Detail)
-		p.putIf("<br/><strong>fix:</strong> %s", f.FixText())
+	for _, f := range m.Causes {
+		p.put("\n<p class=\"cause %s\">%s: ", string(f.Status), f.Check)
+		p.code(f)
+		p.put("%s", f.Detail)
+		if f.Status != finding.StatusWarn { // the table of checks has these
+			p.putIf("<br/><strong>fix:</strong> %s", f.FixText())
+		}
 		p.put("</p>")
 	}
 	p.put("</header>")
+}
+
+// code is a finding's code, a link to what it means.
+func (p paper) code(f *finding.Finding) {
+	if f.Code != "" {
+		p.put(`<a href="#%s">%s</a>: `, string(f.Code), string(f.Code))
+	}
+}
+
+// explanations are the pages about the codes of the findings.
+func (p paper) explanations(list []finding.Finding) {
+	var codes []string
+	for i := range list {
+		if code := string(list[i].Code); code != "" && !slices.Contains(codes, code) {
+			codes = append(codes, code)
+		}
+	}
+	if len(codes) == 0 {
+		return
+	}
+	p.put("\n<section><h2>What the codes mean</h2>")
+	for _, code := range codes {
+		page, _ := reasons.Page(code)
+		_, text, _ := strings.Cut(page, "\n")
+		p.put("\n<section id=\"%s\"><h3>%s</h3>\n<pre>%s</pre></section>", code, code, strings.TrimSpace(text))
+	}
+	p.put("\n</section>")
 }
 
 func (p paper) columns(names ...string) {
@@ -119,16 +164,19 @@ func (p paper) matrix(m *model) {
 	p.columns(append(heads, "NUMA")...)
 	for i, g := range m.GPUs {
 		p.put("\n<tr class=\"dims %s\"><th scope=\"row\">%s <code>%s</code></th>", g.group(), g.Name, g.Short())
-		for _, l := range m.Matrix[i] {
-			p.put(`<td class="level %s">%s</td>`, class(l), letters(l))
+		for j, l := range m.Matrix[i] {
+			p.put(`<td class="level %s">%s</td>`, class(l, m.NICs[j].Down), letters(l))
 		}
 		p.put("<td>%s</td></tr>", g.NUMA)
 	}
 	p.put("\n</tbody></table></div>\n<dl>")
 	for _, l := range levels {
 		if l.Level != topology.Unknown {
-			p.put("\n<div><dt class=\"level %s\">%s</dt><dd>%s</dd></div>", class(l.Level), letters(l.Level), view.Meanings[l.Level])
+			p.put("\n<div><dt class=\"level %s\">%s</dt><dd>%s</dd></div>", class(l.Level, false), letters(l.Level), view.Meanings[l.Level])
 		}
+	}
+	if slices.ContainsFunc(m.NICs, func(n *device) bool { return n.Down }) {
+		p.put("\n<div><dt class=\"level down\">down</dt><dd>this NIC has no active port</dd></div>")
 	}
 	p.put("\n</dl></div></section>")
 }
@@ -139,7 +187,7 @@ func (p paper) checks(list []finding.Finding) {
 	for i := range list {
 		f := &list[i]
 		p.put("\n<tr><td class=\"%s\"><strong>%s</strong></td><th scope=\"row\">%s</th><td>", string(f.Status), string(f.Status), f.Check)
-		p.putIf("%s: ", string(f.Reason))
+		p.code(f)
 		p.put("%s", f.Detail)
 		p.putIf("<p><strong>fix:</strong> %s</p>", f.FixText())
 		if f.Status != finding.StatusOK {
@@ -232,7 +280,7 @@ func (n *node) classes(form string) string {
 	if n.Meets == topology.Unknown {
 		return form
 	}
-	return form + " meets " + n.Meets.String()
+	return form + " meets " + class(n.Meets, n.Lost)
 }
 
 func (p paper) device(d *device) {
@@ -240,7 +288,7 @@ func (p paper) device(d *device) {
 	p.putIf(` id="%s" tabindex="0"`, d.ID)
 	p.put(">\n<p><strong>%s</strong>", d.Name)
 	if d.Rated && d.Kind == gpu {
-		p.put(`<span class="level %s">%s</span>`, class(d.Level), letters(d.Level))
+		p.put(`<span class="level %s">%s</span>`, class(d.Level, d.Down), letters(d.Level))
 	}
 	p.put("</p>\n<p class=\"faint\">%s</p>", d.Product)
 	p.putIf(`<p class="faint"><code>%s</code></p>`, d.Short())
@@ -264,7 +312,7 @@ func (d *device) classes() string {
 		list = append(list, "ineligible")
 	}
 	if d.Level != topology.Unknown {
-		list = append(list, d.Level.String())
+		list = append(list, class(d.Level, d.Down))
 	}
 	if d.ID != "" {
 		list = append(list, "dims")

@@ -77,6 +77,8 @@ type device struct {
 	Level topology.Level
 	Near  []*device
 	Rated bool // it has a level to show, be it an unknown one
+	// Down: a NIC without an active port, or a GPU whose nearest NICs are all so.
+	Down bool
 
 	function *pci.Function // nil for a software device
 	leaf     *node         // its node in the tree
@@ -115,18 +117,24 @@ type model struct {
 	Matrix  [][]topology.Level // a row a GPU, a column a NIC
 	Panels  []*node            // the trees of the NUMA nodes
 	Notes   []string           // what is left out, and where the levels come from
-	Cause   *finding.Finding   // the finding with the verdict's reason
+	Causes  []*finding.Finding // the one with the verdict's reason, and those that warn
 }
 
 func newModel(r *report.Report) *model {
 	m := &model{
-		Title: view.Summary(&r.Node), Missing: view.Nothing(&r.Node),
+		Title: view.Summary(&r.Node, r.Findings), Missing: view.Nothing(&r.Node),
 		Counts: show.Count(len(r.Matrix.GPUs), "GPU") + ", " + show.Count(len(r.Matrix.NICs), "NIC"),
 	}
-	m.Word, m.Status = word(&r.Verdict)
-	hasReason := func(f finding.Finding) bool { return f.Reason != "" && f.Reason == r.Verdict.Reason }
-	if i := slices.IndexFunc(r.Findings, hasReason); i >= 0 {
-		m.Cause = &r.Findings[i]
+	m.Word, m.Status = word(r)
+	reason := r.Verdict.Reason
+	for i := range r.Findings {
+		switch f := &r.Findings[i]; {
+		case f.Reason != "" && f.Reason == reason:
+			m.Causes = slices.Insert(m.Causes, 0, f)
+			reason = ""
+		case f.Status == finding.StatusWarn:
+			m.Causes = append(m.Causes, f)
+		}
 	}
 	m.addDevices(r)
 	for _, g := range m.GPUs {
@@ -146,8 +154,10 @@ var sources = map[topology.Origin]string{
 	topology.FromFile: "Levels are those of the NCCL topology file; the tree is the machine's own.",
 }
 
-func word(v *verdict.Verdict) (string, finding.Status) {
-	switch {
+func word(r *report.Report) (string, finding.Status) {
+	switch v := &r.Verdict; {
+	case v.Ready == tristate.True && len(view.Warnings(r.Findings)) > 0:
+		return "READY, WITH WARNINGS", finding.StatusWarn
 	case v.Ready == tristate.True:
 		return "READY", finding.StatusOK
 	case v.Capable == tristate.False:
@@ -172,7 +182,7 @@ func (m *model) addDevices(r *report.Report) {
 		case len(m.NICs) == most:
 			left++
 		default:
-			m.NICs = append(m.NICs, newNIC(j, n))
+			m.NICs = append(m.NICs, newNIC(j, n, r.Verdict.ActivePort))
 			for i := range m.Matrix {
 				m.Matrix[i] = append(m.Matrix[i], r.Matrix.PairsOf(i)[j].Level)
 			}
@@ -197,10 +207,13 @@ func newGPU(i int, g topology.GPU) *device {
 	return d
 }
 
-func newNIC(i int, n *topology.NIC) *device {
+// newNIC is a NIC on a machine where NICs that count have active ports, or have none. It is
+// down where its ports are, and where it has no RDMA device while others do their work.
+func newNIC(i int, n *topology.NIC, active tristate.State) *device {
 	d := &device{
 		Kind: nic, ID: fmt.Sprintf("n%d", i), index: i, Name: view.NICName(n), State: view.NICNote(n), Eligible: n.Eligible,
 		Good:    n.Eligible && n.RDMA != nil && slices.ContainsFunc(n.RDMA.Ports, rdma.Port.Active),
+		Down:    n.Eligible && verdict.HasActivePort(n) == tristate.False && (n.RDMA != nil || active == tristate.True),
 		Product: "software device", Address: n.Address(), NUMA: "-", Driver: "-",
 	}
 	switch {
@@ -235,13 +248,15 @@ func (d *device) identify(f *pci.Function) {
 // connect joins a GPU with the NICs near it.
 func (m *model) connect(g *device, matrix *topology.Matrix) {
 	near := matrix.GPUs[g.index].Near(topology.Usable)
-	g.Level, g.Rated = near.Level, len(m.NICs) > 0
+	g.Level, g.Rated, g.Down = near.Level, len(m.NICs) > 0, true
 	for _, n := range m.NICs {
 		if slices.Contains(near.NICs, n.index) {
 			g.Near, n.Near = append(g.Near, n), append(n.Near, g)
 			n.Level, n.Rated = nearer(n.Level, g.Level), true
+			g.Down = g.Down && n.Down
 		}
 	}
+	g.Down = g.Down && len(g.Near) > 0
 }
 
 func nearer(a, b topology.Level) topology.Level {

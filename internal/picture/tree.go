@@ -35,9 +35,12 @@ type node struct {
 	Below   []*node
 	// Meets is the nearest level of GPUs and their nearest NICs that meet here.
 	Meets topology.Level
+	// Lost: none of those NICs has an active port.
+	Lost bool
 
 	// Way is the nearest level of those whose path leads over the line above this node.
 	Way   topology.Level
+	Down  bool // none of the NICs on these paths has an active port
 	above *node
 }
 
@@ -111,7 +114,7 @@ func newTree(r *report.Report, m *model) []*node {
 	}
 	for _, g := range m.GPUs {
 		for _, n := range g.Near {
-			join(g.leaf, n.leaf, g.Level)
+			join(g.leaf, n.leaf, g.Level, n.Down)
 		}
 	}
 	return panels
@@ -205,20 +208,21 @@ func numaName(of []int, onMachine int) string {
 	return "NUMA node unknown"
 }
 
-// join notes the level of a GPU and a near NIC where they meet and on the path there.
-func join(g, n *node, level topology.Level) {
+// join notes the level of a GPU and a near NIC where they meet and on the path there, and
+// whether the NIC is down.
+func join(g, n *node, level topology.Level, down bool) {
 	above := map[*node]bool{}
 	for at := g; at != nil; at = at.above {
 		above[at] = true
 	}
 	meet := n
 	for ; meet != nil && !above[meet]; meet = meet.above {
-		meet.Way = nearer(meet.Way, level)
+		meet.Way, meet.Down = nearer(meet.Way, level), down && (meet.Down || meet.Way == topology.Unknown)
 	}
 	for at := g; at != meet; at = at.above {
-		at.Way = nearer(at.Way, level)
+		at.Way, at.Down = nearer(at.Way, level), down && (at.Down || at.Way == topology.Unknown)
 	}
 	if meet != nil {
-		meet.Meets = nearer(meet.Meets, level)
+		meet.Meets, meet.Lost = nearer(meet.Meets, level), down && (meet.Lost || meet.Meets == topology.Unknown)
 	}
 }

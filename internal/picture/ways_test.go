@@ -66,7 +66,7 @@ func TestBounded(t *testing.T) {
 	}
 	for _, b := range testsize.Share([]bound{
 		{many(70, 70), "12 devices left out", 500000},
-		{crowded(), "700 virtual functions left out", 20000},
+		{crowded(), "700 virtual functions left out", 30000},
 	}) {
 		r := described(t, b.machine)
 		for name, form := range forms {

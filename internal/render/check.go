@@ -9,6 +9,7 @@ import (
 	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
 	"gdr-features/internal/rooms/pod"
+	"gdr-features/internal/terminal"
 	"gdr-features/internal/view"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -22,7 +23,7 @@ func Check(w io.Writer, r *report.Report, wide bool) error {
 		f := &r.Findings[i]
 		fmt.Fprintf(&t, "%s\t%s\t%s\n", f.Status, f.Check, headline(f))
 		if len(f.Fix) > 0 {
-			fmt.Fprintf(&t, "\t\tfix: %s\n", strings.Join(f.Fix, "\n\t\t     "))
+			fmt.Fprintf(&t, "\t\tfix: %s\n", whole(w, strings.Join(f.Fix, "\n\t\t     "), f.Commands))
 		}
 		if wide && f.Status != finding.StatusOK && len(f.Sources) > 0 {
 			fmt.Fprintf(&t, "\t\tread from: %s\n", evidence(f))
@@ -31,7 +32,18 @@ func Check(w io.Writer, r *report.Report, wide bool) error {
 			see += page
 		}
 	}
-	return write(w, columns(t.String()), "\n", view.Summary(&r.Node), "\n", see, problems(r))
+	return write(w, columns(t.String()), "\n", view.Summary(&r.Node, r.Findings), "\n", see, problems(r))
+}
+
+// whole keeps the commands in a text from being broken on a terminal.
+func whole(w io.Writer, text string, commands []string) string {
+	if terminal.Columns(w) == 0 {
+		return text
+	}
+	for _, c := range commands {
+		text = strings.ReplaceAll(text, c, terminal.Whole(c))
+	}
+	return text
 }
 
 // headline is what was found, after the reason and, if it says more, the code.
@@ -98,7 +110,7 @@ func podReasons(r *report.Report, container *pod.Container, limit topology.Level
 		}
 	}
 	if r.Verdict.Ready != tristate.True {
-		add("the node: " + view.Summary(&r.Node))
+		add("the node: " + view.Verdict(&r.Node))
 	}
 	for _, status := range [...]finding.Status{finding.StatusFail, finding.StatusUnknown} {
 		for i := range r.Findings {

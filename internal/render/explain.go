@@ -4,14 +4,17 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"gdr-features/internal/explain"
+	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/view"
 	"gdr-features/source/pci"
+	"gdr-features/topology"
 	"gdr-features/tristate"
 )
 
@@ -116,7 +119,7 @@ func Explain(w io.Writer, r *report.Report) error {
 	if len(r.Matrix.GPUs) > 0 {
 		nearest = nearestLines(r, explain.NearestNICs(&r.Node)) + "\n"
 	}
-	return write(w, nearest, chainLines(r), "\n", view.Summary(&r.Node), "\n", problems(r))
+	return write(w, nearest, chainLines(r), "\n", view.Summary(&r.Node, r.Findings), "\n", problems(r))
 }
 
 // ExplainGPU writes the nearest NICs of a GPU, and its level with every NIC.
@@ -214,3 +217,52 @@ func chainLines(r *report.Report) string {
 }
 
 var stateWords = map[tristate.State]string{tristate.True: "ok", tristate.False: "NO", tristate.Unknown: "UNKNOWN"}
+
+// ExplainNIC writes what a NIC is and in which state, and its level with every GPU.
+func ExplainNIC(w io.Writer, r *report.Report, nic int) error {
+	n := &r.Matrix.NICs[nic]
+	var t strings.Builder
+	what, driver := "software device", "-"
+	if n.Function != nil {
+		what, driver = view.Product(n.Function), view.Driver(n.Function)
+	}
+	fmt.Fprintf(&t, "NIC\tADDRESS\tPRODUCT\tDRIVER\tSTATE\n%s\t%s\t%s\t%s\t%s\n", cmp.Or(n.Name(), "-"), cmp.Or(n.Address(), "-"), what, driver, view.NICNote(n))
+	head := columns(t.String())
+	t.Reset()
+	if len(r.Matrix.GPUs) > 0 {
+		t.WriteString("\nGPU\tADDRESS\tLEVEL\tIN NCCL\tNEAREST\n")
+	}
+	for i := range r.Matrix.GPUs {
+		p := &r.Matrix.PairsOf(i)[nic]
+		fmt.Fprintf(&t, "%s\t%v\t%s\t%s\t%s\n", explain.GPUName(i), r.Matrix.GPUs[i].Address, cmp.Or(p.Level.String(), "?"), cmp.Or(p.NCCL.String(), "?"), isNearest(r, i, nic))
+	}
+	return write(w, head, columns(t.String()), problems(r))
+}
+
+// isNearest says whether a NIC is among the nearest of a GPU.
+func isNearest(r *report.Report, gpu, nic int) string {
+	near := r.Matrix.GPUs[gpu].Near(topology.Usable)
+	switch {
+	case slices.Contains(near.NICs, nic):
+		return "yes"
+	case near.Level == topology.Unknown:
+		return "?"
+	}
+	return "no"
+}
+
+// ExplainCheck writes what a check finds here, and the codes that it may give. otherwise is said
+// where it finds nothing.
+func ExplainCheck(w io.Writer, r *report.Report, name, otherwise string, codes []finding.Code) error {
+	here := otherwise
+	for i := range r.Findings {
+		if f := &r.Findings[i]; f.Check == name {
+			here = string(f.Status) + "  " + headline(f)
+		}
+	}
+	text := fmt.Sprintf("%s is a check. Here: %s\n\nThe codes that it may give:\n", name, here)
+	for _, code := range codes {
+		text += "  gdr-features explain " + string(code) + "\n"
+	}
+	return write(w, text, problems(r))
+}

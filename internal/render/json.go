@@ -361,3 +361,25 @@ func ExplainGPUJSON(w io.Writer, r *report.Report, gpu int) error {
 	}
 	return show.JSON(w, out)
 }
+
+// ExplainNICJSON writes a NIC's level with every GPU.
+func ExplainNICJSON(w io.Writer, r *report.Report, nic int) error {
+	type level struct {
+		GPU     endJSON        `json:"gpu"`
+		Level   topology.Level `json:"level"`
+		NCCL    topology.Level `json:"nccl"`
+		Nearest string         `json:"nearest"` // "yes", "no", or "?" for unknown
+	}
+	n := &r.Matrix.NICs[nic]
+	out := struct {
+		NIC      endJSON  `json:"nic"`
+		State    string   `json:"state"`
+		Levels   []level  `json:"levels"`
+		Problems []string `json:"problems"`
+	}{nicEnd(r, nic), view.NICNote(n), []level{}, sanitize.Errors(r.Problems)}
+	for i := range r.Matrix.GPUs {
+		p := &r.Matrix.PairsOf(i)[nic]
+		out.Levels = append(out.Levels, level{gpuEnd(r, i), p.Level, p.NCCL, isNearest(r, i, nic)})
+	}
+	return show.JSON(w, out)
+}

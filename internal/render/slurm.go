@@ -76,7 +76,7 @@ func slurmConf(r *report.Report, gpus, nics int) string {
 		text = slurmNode + text + "\n"
 	}
 	if len(features) == 0 {
-		text += "# No Features. " + view.Summary(&r.Node) + "\n"
+		text += "# No Features. " + view.Verdict(&r.Node) + "\n"
 	}
 	return text
 }

@@ -48,7 +48,9 @@ func columns(text string) string {
 }
 
 // Topo writes the matrix of GPUs and NICs, and a line about each of them.
-func Topo(w io.Writer, r *report.Report) error { return topo(w, r, devices) }
+func Topo(w io.Writer, r *report.Report) error {
+	return topo(w, r, func(r *report.Report) string { return columns(devices(r)) })
+}
 
 // topo writes the matrix, a list of devices and the legend.
 func topo(w io.Writer, r *report.Report, devices func(*report.Report) string) error {
@@ -58,7 +60,7 @@ func topo(w io.Writer, r *report.Report, devices func(*report.Report) string) er
 	}
 	list := ""
 	if len(r.Matrix.GPUs)+len(r.Matrix.NICs) > 0 {
-		list = columns(devices(r))
+		list = devices(r)
 	}
 	return write(w, above, "\n", list, below, problems(r))
 }
@@ -170,7 +172,42 @@ func problems(r *report.Report) string {
 
 // TopoWide writes the matrix and, in addition to what Topo says about each device, its
 // role, link, NUMA node, IOMMU group, firmware and network devices.
-func TopoWide(w io.Writer, r *report.Report) error { return topo(w, r, wideDevices) }
+func TopoWide(w io.Writer, r *report.Report) error {
+	return topo(w, r, func(r *report.Report) string { return inParts(wideDevices(r), terminal.Columns(w)) })
+}
+
+// inParts aligns cells that are separated by tabs. On a terminal, a table that is wider than it is
+// written in parts, one below the other, each with the first column.
+func inParts(text string, width int) string {
+	table := columns(text)
+	if width == 0 || widest(table) <= width {
+		return table
+	}
+	var rows [][]string
+	count := 0
+	for line := range strings.Lines(text) {
+		rows = append(rows, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
+		count = max(count, len(rows[len(rows)-1]))
+	}
+	part := func(from, to int) string {
+		var t strings.Builder
+		for _, row := range rows {
+			from, to := min(from, len(row)), min(to, len(row))
+			t.WriteString(strings.Join(append([]string{row[0]}, row[from:to]...), "\t") + "\n")
+		}
+		return columns(t.String())
+	}
+	var parts []string
+	for from := 1; from < count; {
+		to := from + 1
+		for to < count && widest(part(from, to+1)) <= width {
+			to++
+		}
+		parts = append(parts, part(from, to))
+		from = to
+	}
+	return strings.Join(parts, "\n")
+}
 
 func wideDevices(r *report.Report) string {
 	var t strings.Builder

@@ -155,7 +155,7 @@ func objections(dir string, r *report.Report, k *kind) string {
 		}
 	}
 	for name, show := range map[string]func(io.Writer, *report.Report) error{
-		"html": picture.HTML, "dot": picture.Dot,
+		"html": func(w io.Writer, r *report.Report) error { return picture.HTML(w, r, "") }, "dot": picture.Dot,
 		"topo": render.Topo, "wide": render.TopoWide, "explain": render.Explain,
 		"check":  func(w io.Writer, r *report.Report) error { return render.Check(w, r, true) },
 		"labels": func(w io.Writer, r *report.Report) error { return render.Labels(w, r.Labels, label.DefaultPrefix) },

@@ -77,7 +77,7 @@ func TestLinkOfCardWithSwitch(t *testing.T) {
 	}
 	link(t, dir, "0000:19:00.0", "current_link_width", "4")
 	found, unexpected, _ = degradedLinks(t, dir)
-	if got := fmt.Sprint(found); got != "[NIC 0000:1b:00.0 runs at x4 of x16]" {
+	if got := fmt.Sprint(found); got != "[rocep27s0f0 0000:1b:00.0 runs at x4 of x16, which leaves 126 of 504 Gbit/s]" {
 		t.Errorf("found %s", got)
 	}
 	if got := fmt.Sprint(unexpected); got != "[0000:1b:00.0 x4 of x16 at 0000:19:00.0, 0000:1b:00.1 x4 of x16 at 0000:19:00.0]" {

@@ -140,7 +140,7 @@ func TestWaysAgree(t *testing.T) {
 
 func waysAgree(t *testing.T, name string, r *report.Report) {
 	t.Helper()
-	summary := view.Summary(&r.Node)
+	summary := view.Verdict(&r.Node)
 	for _, way := range []struct {
 		check, label, word string
 		is                 tristate.State

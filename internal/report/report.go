@@ -98,6 +98,8 @@ var (
 	ForPod = Options{What: source.What{Advice: true, Process: true}}
 	// ForTopo is for topo, explain and the overview: every fact.
 	ForTopo = Options{What: source.What{Advice: true, Details: true}}
+	// ForDiff is for diff: every fact, and what the ports use.
+	ForDiff = Options{What: source.What{Advice: true, Details: true, Publish: true}}
 	// ForEnv is for env and topo -o slurm: the matrix, the ports, and device nodes.
 	ForEnv = Options{What: source.What{Process: true}}
 	// ForPublishing is for publishing what every check of the node found beside the labels, and all

@@ -1,5 +1,6 @@
 // Package terminal breaks lines for terminals: a line that is too long goes on below the
-// beginning of its last column, not at the left edge. Files and pipes get lines as they are.
+// beginning of its last column, not at the left edge, and commands are not broken, so that they
+// can be copied. It colors how checks ended. Files and pipes get lines as they are.
 package terminal
 
 import (
@@ -16,12 +17,19 @@ const narrowest = 20
 type Writer struct {
 	to    io.Writer
 	width int
+	color bool
 	line  strings.Builder // that has no end yet
 }
 
 // NewWriter returns a writer that breaks lines at a width in columns, and none at a width of
 // 0, which stands for no terminal. Close writes what is left.
 func NewWriter(to io.Writer, width int) *Writer { return &Writer{to: to, width: width} }
+
+// Colored makes a writer color how checks ended, if it should. It returns the writer.
+func (w *Writer) Colored(color bool) *Writer {
+	w.color = color
+	return w
+}
 
 // Columns returns the width of the terminal that a writer writes to, 0 for none.
 func Columns(w io.Writer) int {
@@ -33,7 +41,7 @@ func Columns(w io.Writer) int {
 
 // Write implements io.Writer.
 func (w *Writer) Write(text []byte) (int, error) {
-	if w.width < narrowest {
+	if w.width < narrowest && !w.color {
 		return w.to.Write(text)
 	}
 	w.line.Write(text)
@@ -44,7 +52,7 @@ func (w *Writer) Write(text []byte) (int, error) {
 	}
 	w.line.Reset()
 	w.line.WriteString(lines[whole:])
-	if _, err := io.WriteString(w.to, Break(lines[:whole], w.width)); err != nil {
+	if _, err := io.WriteString(w.to, w.shown(lines[:whole])); err != nil {
 		return 0, err
 	}
 	return len(text), nil
@@ -55,9 +63,19 @@ func (w *Writer) Close() error {
 	if w.line.Len() == 0 {
 		return nil
 	}
-	_, err := io.WriteString(w.to, Break(w.line.String(), w.width))
+	_, err := io.WriteString(w.to, w.shown(w.line.String()))
 	w.line.Reset()
 	return err
+}
+
+func (w *Writer) shown(text string) string {
+	if w.width >= narrowest {
+		text = Break(text, w.width)
+	}
+	if w.color {
+		text = paint(text)
+	}
+	return text
 }
 
 // Break breaks the lines of a text that are wider than a number of columns.
@@ -75,11 +93,11 @@ func Break(text string, width int) string {
 
 func breakLine(line string, width int) string {
 	if displaywidth.String(line) <= width {
-		return line
+		return spaced(line)
 	}
 	at := lastColumn(line, width/2)
 	indent := displaywidth.String(line[:at])
-	return line[:at] + strings.Join(words(line[at:], width-indent), "\n"+strings.Repeat(" ", indent))
+	return spaced(line[:at] + strings.Join(words(line[at:], width-indent), "\n"+strings.Repeat(" ", indent)))
 }
 
 // words breaks a text into lines at spaces, which it drops there, and within words that are
@@ -98,7 +116,7 @@ func words(text string, width int) (lines []string) {
 			line, used, spaces = "", 0, 0
 		}
 		line, used, text = line+strings.Repeat(" ", spaces)+word, used+spaces+wide, rest
-		for used > width && line != "" { // what is joined may be narrower than its parts
+		for used > width && line != "" && !strings.Contains(line, tie) { // what is joined may be narrower than its parts
 			head := fitting(line, width)
 			lines = append(lines, head)
 			line = line[len(head):]

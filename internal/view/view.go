@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gdr-features/internal/finding"
+	"gdr-features/internal/show"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
@@ -119,8 +121,37 @@ func vendors() string {
 	return strings.Join(names, " or ")
 }
 
-// Summary returns the verdict in one line.
-func Summary(r *verdict.Node) string {
+// Summary returns the verdict in one line: after it, how many checks warn, and of what.
+func Summary(r *verdict.Node, all []finding.Finding) string {
+	return Verdict(r) + warnings(all)
+}
+
+// warnings is ", 2 warnings (LinkDegraded, NearPortDown)"; "" for none.
+func warnings(all []finding.Finding) string {
+	const named = 2
+	codes := Warnings(all)
+	if len(codes) == 0 {
+		return ""
+	}
+	text := strings.Join(codes[:min(len(codes), named)], ", ")
+	if more := len(codes) - named; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf(", %s (%s)", show.Count(len(codes), "warning"), text)
+}
+
+// Warnings are the codes of the checks that warn, one for each.
+func Warnings(all []finding.Finding) (codes []string) {
+	for i := range all {
+		if all[i].Status == finding.StatusWarn {
+			codes = append(codes, string(all[i].Code))
+		}
+	}
+	return codes
+}
+
+// Verdict returns the verdict alone, in one line.
+func Verdict(r *verdict.Node) string {
 	v := &r.Verdict
 	switch v.Ready {
 	case tristate.True:

@@ -3,6 +3,7 @@ package view
 import (
 	"testing"
 
+	"gdr-features/internal/finding"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
@@ -23,8 +24,18 @@ func TestSummary(t *testing.T) {
 		{verdict.Verdict{Ready: tristate.False, Capable: tristate.False, Reason: verdict.NoNIC}, topology.Unknown, "GPUDirect RDMA: not possible on this machine (NoNIC)"},
 		{verdict.Verdict{Reason: verdict.Unreadable}, topology.PIX, "GPUDirect RDMA: unknown (Unreadable)"},
 	} {
-		if got := Summary(&verdict.Node{Verdict: tt.verdict, Matrix: topology.Matrix{Usable: topology.Reach{Level: tt.level}}}); got != tt.want {
+		node := verdict.Node{Verdict: tt.verdict, Matrix: topology.Matrix{Usable: topology.Reach{Level: tt.level}}}
+		if got := Verdict(&node); got != tt.want {
 			t.Errorf("%q, want %q", got, tt.want)
+		}
+		for n, more := range []string{"", ", 1 warning (A)", ", 2 warnings (A, B)", ", 3 warnings (A, B and 1 more)"} {
+			all := []finding.Finding{{Status: finding.StatusOK}, {Status: finding.StatusFail, Code: "F"}, {Status: finding.StatusUnknown, Code: "U"}}
+			for _, code := range []finding.Code{"A", "B", "C"}[:n] {
+				all = append(all, finding.Finding{Status: finding.StatusWarn, Code: code})
+			}
+			if got := Summary(&node, all); got != tt.want+more {
+				t.Errorf("%q, want %q", got, tt.want+more)
+			}
 		}
 	}
 }

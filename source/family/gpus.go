@@ -59,7 +59,7 @@ var nvidia = GPU{
 	Help: GPUHelp{
 		Vendor: "NVIDIA", Product: "a data-center or professional GPU (the driver refuses GeForce, TITAN and GB10)",
 		Operator: "the GPU Operator's driver container", Version: " (GPU Operator: driver.version)",
-		Unbound: "dmesg | grep NVRM says why (most often a driver too old for the GPU, or proprietary kernel modules on a GPU that needs the open ones)",
+		Unbound: "`dmesg | grep NVRM` says why (most often a driver too old for the GPU, or proprietary kernel modules on a GPU that needs the open ones)",
 		DMABuf:  "NCCL 2.13 and newer",
 		Library: "NCCL", Limit: "PXB, P2C on Grace",
 		Beyond: "reaches it through the CPU's C2C link or a data-direct function",
@@ -105,7 +105,7 @@ var amd = GPU{
 	Help: GPUHelp{
 		Vendor: "AMD", Product: "an Instinct GPU",
 		Operator: "the driver of AMD's GPU Operator",
-		Unbound:  "dmesg | grep amdgpu says why (most often a driver too old for the GPU)",
+		Unbound:  "`dmesg | grep amdgpu` says why (most often a driver too old for the GPU)",
 		Install:  "install amdgpu-dkms after the RDMA drivers (the kernel's own amdgpu is not a client)",
 		Register: "start a ROCm program once (rocminfo), which registers it, or reload amdgpu",
 		Refused:  "failing symbol_get of non-GPLONLY symbol ib_register_peer_memory_client",

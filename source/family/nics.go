@@ -7,7 +7,7 @@ const (
 	mlxlink        = "mlxlink"
 	mlxLinkType    = "mlxconfig -d ADDRESS set LINK_TYPE_P1=1 (InfiniBand) or 2 (Ethernet), then reset the card"
 	mlxFirmware    = "mlxfwmanager, or flint -d ADDRESS query, shows it: update it, then reset the card (mlxfwreset) or power cycle"
-	mlxATS         = "mlxconfig -d ADDRESS set ATS_ENABLED=true, then a reboot"
+	mlxATS         = "`mlxconfig -d ADDRESS set ATS_ENABLED=true`, then a reboot"
 )
 
 // ethernetInfiniBand are the classes of NICs of both link layers.
@@ -72,7 +72,7 @@ var mlx5 = NIC{
 		DMABufStack: "Linux 5.12 or newer, or MOFED 5.5 or newer",
 		PeerStack:   mofed,
 		Operator:    mofedContainer,
-		EnableRDMA:  "devlink dev param set pci/ADDRESS name enable_rdma value true cmode driverinit, then devlink dev reload pci/ADDRESS when nothing uses it",
+		EnableRDMA:  "`devlink dev param set pci/ADDRESS name enable_rdma value true cmode driverinit`, then `devlink dev reload pci/ADDRESS` when nothing uses it",
 		PortTool:    mlxlink, LinkType: mlxLinkType, Firmware: mlxFirmware, ATS: mlxATS,
 	},
 }

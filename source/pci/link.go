@@ -71,6 +71,34 @@ func (l LinkLack) String() string {
 	return fmt.Sprintf("%g of %g%s", l.Now, l.Most, l.unit)
 }
 
+// Bandwidth is what the link between two functions carries in each direction with what it lacks,
+// and what it could, in Gbit/s before the headers of packets; 0 for unknown. upper may be nil.
+func Bandwidth(lower, upper *Function, lacks []LinkLack) (left, most float64) {
+	speed, width := MostOf(lower, upper)
+	most = speed * float64(width) * encoded(speed)
+	lanes := float64(width)
+	for _, l := range lacks {
+		if l.unit == "" {
+			lanes = l.Now
+		} else {
+			speed = l.Now
+		}
+	}
+	return speed * lanes * encoded(speed), most
+}
+
+// encoded is the share of the bits that PCI Express has left at a speed: 8b/10b up to 5 GT/s,
+// then 128b/130b, and from 64 GT/s on flits of 256 bytes, of which 242 are not for the link.
+func encoded(speed float64) float64 {
+	switch {
+	case speed <= 5:
+		return 8.0 / 10
+	case speed < 64:
+		return 128.0 / 130
+	}
+	return 242.0 / 256
+}
+
 // Value writes a number of the property as its file does.
 func (l LinkLack) Value(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) + l.unit }
 

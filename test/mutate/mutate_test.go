@@ -29,8 +29,12 @@ import (
 var (
 	findings = &suite{dir: "internal/findings"}
 	judging  = []*suite{
-		{dir: "verdict"}, {dir: "topology"}, {dir: "internal/nodelabel"}, {dir: "internal/assign"},
-		{dir: "internal/frameworks"}, findings,
+		{dir: "verdict"},
+		{dir: "topology"},
+		{dir: "internal/nodelabel"},
+		{dir: "internal/assign"},
+		{dir: "internal/frameworks"},
+		findings,
 	}
 )
 

@@ -44,12 +44,16 @@ func TestMadeUp(t *testing.T) {
 		"another level": {"about.txt", replace("NODE", "PIX"), "level of 0000:02:00.0 and mlx5_0: NODE, and published was PIX", ""},
 		"no such NIC":   {"about.txt", replace("mlx5_0", "mlx5_7"), "level of 0000:02:00.0 and mlx5_7: none, and published was NODE", ""},
 		"no source":     {"about.txt", replace("source", "from"), "about.txt has no source", ""},
-		"a host's memory on one side": {"client.txt", replace("allocated GPU buffer", "allocated buffer"),
-			"the transfer proves nothing", ""},
+		"a host's memory on one side": {
+			"client.txt", replace("allocated GPU buffer", "allocated buffer"),
+			"the transfer proves nothing", "",
+		},
 		"no rate":   {"server.txt", replace("65536", "x"), "the transfer proves nothing", ""},
 		"no server": {"", nil, "the transfer proves nothing", "server.txt"},
-		"memory that cannot be registered": {"server.txt", func(string) string { return "allocated GPU buffer\nCouldn't allocate MR with error=14\n" },
-			"ready true, and GPU memory could not be registered", ""},
+		"memory that cannot be registered": {
+			"server.txt", func(string) string { return "allocated GPU buffer\nCouldn't allocate MR with error=14\n" },
+			"ready true, and GPU memory could not be registered", "",
+		},
 		"not ready, and measured": {"snapshot.txt", func(text string) string {
 			return regexp.MustCompile(`(?m)^.*/sys/module/nvidia/.*\n`).ReplaceAllString(strings.ReplaceAll(text, "bus/pci/drivers/nvidia", "bus/pci/drivers/vfio-pci"), "")
 		}, "ready false, and the transfer was measured", ""},

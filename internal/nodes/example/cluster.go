@@ -71,8 +71,11 @@ type rdmaResource struct {
 //   - GoogleCloudPlatform/container-engine-accelerators, gpudirect-rdma:
 //     networking.gke.io.networks/NAME
 var rdmaResources = []rdmaResource{
-	{"rdma/", true}, {"nvidia.com/hostdev", false}, {"nvidia.com/mlnxnics", false},
-	{"vpc.amazonaws.com/efa", false}, {"networking.gke.io.networks/rdma", false},
+	{"rdma/", true},
+	{"nvidia.com/hostdev", false},
+	{"nvidia.com/mlnxnics", false},
+	{"vpc.amazonaws.com/efa", false},
+	{"networking.gke.io.networks/rdma", false},
 }
 
 // kindOf sorts out what a node has.

@@ -42,7 +42,8 @@ var clusters = map[string]example.Cluster{
 			func() example.Node {
 				n := node("gb200-1", "NODE", "400", "nvidia.com/gpu=4", "openshift.io/mlnx_ib=4", "example.com/fpga=1")
 				n.Taints = []example.Taint{
-					{Key: "pool", Value: "train", Effect: "NoSchedule"}, {Key: "node.kubernetes.io/unschedulable", Effect: "NoSchedule"},
+					{Key: "pool", Value: "train", Effect: "NoSchedule"},
+					{Key: "node.kubernetes.io/unschedulable", Effect: "NoSchedule"},
 					{Key: "soft", Effect: "PreferNoSchedule"},
 				}
 				return n

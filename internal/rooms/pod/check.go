@@ -56,6 +56,9 @@ func Codes() []finding.Code {
 	return finding.Unique(all)
 }
 
+// CodesOf lists the codes that a check of this name may give; ok is false where there is none.
+func CodesOf(name string) (codes []finding.Code, ok bool) { return finding.CodesOf(checks, name) }
+
 // About reports whether a finding is about a container. One that stands in the place of the node's
 // is about the node.
 func About(found *finding.Finding) bool {

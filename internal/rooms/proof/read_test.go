@@ -264,8 +264,12 @@ func TestJSON(t *testing.T) {
 		name, text string
 		want       tristate.State
 	}{
-		{"before 24.01", old, yes}, {"newer", newer, yes}, {"another rate", strings.Replace(old, "97.00", "98.00", 1), unknown},
-		{"torn", old[:len(old)-3], unknown}, {"empty", "", unknown}, {"two results", old + old, unknown},
+		{"before 24.01", old, yes},
+		{"newer", newer, yes},
+		{"another rate", strings.Replace(old, "97.00", "98.00", 1), unknown},
+		{"torn", old[:len(old)-3], unknown},
+		{"empty", "", unknown},
+		{"two results", old + old, unknown},
 	} {
 		server, client := transfer(dmabuf, cuda("", true), 97)
 		all := append(folderOf(server, client), proof.File{Name: "gpu.json", Text: test.text})
@@ -381,8 +385,15 @@ func FuzzRead(f *testing.F) {
 	base := files("host", hostServer, hostClient)
 	f.Fuzz(func(t *testing.T, out, other, errs, asked, askedOther, rc, plan, data string) {
 		r := proof.Read(append([]proof.File{
-			{Name: "gpu.s.out", Text: out}, {Name: "gpu.c.out", Text: other}, {Name: "gpu.c.err", Text: errs}, {Name: "gpu.s.cmd", Text: asked},
-			{Name: "gpu.c.cmd", Text: askedOther}, {Name: "gpu.s.rc", Text: rc}, {Name: "gpu.c.rc", Text: rc}, {Name: "plan", Text: plan}, {Name: "x.json", Text: data},
+			{Name: "gpu.s.out", Text: out},
+			{Name: "gpu.c.out", Text: other},
+			{Name: "gpu.c.err", Text: errs},
+			{Name: "gpu.s.cmd", Text: asked},
+			{Name: "gpu.c.cmd", Text: askedOther},
+			{Name: "gpu.s.rc", Text: rc},
+			{Name: "gpu.c.rc", Text: rc},
+			{Name: "plan", Text: plan},
+			{Name: "x.json", Text: data},
 		}, base...))
 		for _, l := range r.Lines {
 			const shown = "of GPU buffer at"
