@@ -151,14 +151,17 @@ func TestDegraded(t *testing.T) {
 		want   string
 		codes  string
 	}{
-		"healthy":                       {func(*testing.T, string) {}, "false", ""},
-		"the GPU's link":                {slow(gpu), "true", "LinkDegraded"},
-		"the near NIC's link":           {slow(near), "true", "LinkDegraded"},
-		"the far NIC's link":            {slow(far), "false", "LinkDegraded"},
-		"the link above the switch":     {slow(lower), "true", "LinkDegraded"},
-		"its upper end alone":           {slow(upper), "true", "LinkDegraded"},
-		"a link that cannot be read":    {func(t *testing.T, dir string) { link(t, dir, near, "current_link_width", "?") }, "", ""},
-		"a slot that does not say":      {func(t *testing.T, dir string) { slow(near)(t, dir); link(t, dir, "0000:17:01.0", "max_link_width", "?") }, "", "LinkDegraded"},
+		"healthy":                    {func(*testing.T, string) {}, "false", ""},
+		"the GPU's link":             {slow(gpu), "true", "LinkDegraded"},
+		"the near NIC's link":        {slow(near), "true", "LinkDegraded"},
+		"the far NIC's link":         {slow(far), "false", "LinkDegraded"},
+		"the link above the switch":  {slow(lower), "true", "LinkDegraded"},
+		"its upper end alone":        {slow(upper), "true", "LinkDegraded"},
+		"a link that cannot be read": {func(t *testing.T, dir string) { link(t, dir, near, "current_link_width", "?") }, "", ""},
+		"a slot that does not say": {func(t *testing.T, dir string) {
+			slow(near)(t, dir)
+			link(t, dir, "0000:17:01.0", "max_link_width", "?")
+		}, "", "LinkDegraded"},
 		"the near port":                 {func(t *testing.T, dir string) { down(t, dir, "mlx5_0") }, "true", "NearPortDown PortDown"},
 		"the far port":                  {func(t *testing.T, dir string) { down(t, dir, "mlx5_1") }, "false", "PortDown"},
 		"a far NIC without driver":      {func(t *testing.T, dir string) { unbind(t, dir, far) }, "true", "NICUnbound"},
