@@ -94,6 +94,7 @@ func TestFeatures(t *testing.T) {
 		{all[0], `
 node: gdr.acs=clear
 node: gdr.align=numaNode
+node: gdr.degraded=false
 node: gdr.dmabuf=true
 node: gdr.gpu.nvidia=true
 node: gdr.gpus=1
