@@ -128,7 +128,9 @@ type labelSource struct{ featureSource }
 func (s *labelSource) GetLabels() (source.FeatureLabels, error) {
 	labels := source.FeatureLabels{}
 	for name, value := range s.GetFeatures().Attributes[features.Labels].Elements {
-		labels[label.DefaultPrefix+name] = value
+		if label.Ours(name) { // the fingerprint is no label
+			labels[label.DefaultPrefix+name] = value
+		}
 	}
 	return labels, nil
 }

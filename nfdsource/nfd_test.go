@@ -92,8 +92,10 @@ func TestFeatures(t *testing.T) {
 		want   string
 	}{
 		{all[0], `
+node: fingerprint=6cd08e4c25f44338
 node: gdr.acs=clear
 node: gdr.align=numaNode
+node: gdr.degraded=false
 node: gdr.dmabuf=true
 node: gdr.gpu.nvidia=true
 node: gdr.gpus=1
@@ -116,6 +118,8 @@ node: gpudirect.storage=false
 state: driverOpen=true
 state: driverVersion=570.86.15
 state: findings=BeyondNCCLDefault,GPUWithoutNearNIC
+finding: check=level code=GPUWithoutNearNIC status=WARN
+finding: check=nccl-default code=BeyondNCCLDefault status=WARN
 gpu: address=0000:02:00.0 device=20f1 family=nvidia name=A100~PCIe~40GB numaNode=1 pcieRoot=pci0000:01
 nic: address=0000:04:00.0 device=101d family=mlx5 linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rail=0 rateGbps=100 rdma=mlx5_0 state=ACTIVE
 nic: address=0000:04:00.1 device=101d family=mlx5 linkLayer=Ethernet name=ConnectX-6~Dx numaNode=1 pcieRoot=pci0000:03 rail=1 rateGbps=100 rdma=mlx5_1 state=ACTIVE

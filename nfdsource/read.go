@@ -27,7 +27,7 @@ func readNode(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha
 		return nil, nil, errors.Join(r.Problems...)
 	}
 	f := features.Node(&r, "")
-	f.Attributes[features.Labels] = v1alpha1.NewAttributeFeatures(r.Labels)
+	f.Attributes[features.Labels] = features.LabelsOf(&r, r.Labels)
 	return f, r.Problems, nil
 }
 

@@ -8,7 +8,7 @@ type Fact string
 // zero value is for labels: no more is read.
 type What struct {
 	// Publish: what is published beside the labels: ports of software RDMA devices too, what RoCE
-	// ports use, and the release of the kernel.
+	// ports use, the firmware of NICs, and the release of the kernel.
 	Publish bool
 	// Advice: what says why something is missing and what to do about it, for check.
 	Advice bool

@@ -6,11 +6,13 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
 
 	"gdr-features/internal/features"
+	"gdr-features/internal/label"
 	"gdr-features/internal/nodelabel"
 	"gdr-features/internal/publish"
 	"gdr-features/internal/report"
@@ -35,6 +37,7 @@ type worker struct {
 
 	filter  *nodelabel.Filter
 	details details
+	unread  label.Names     // in the last reading
 	content publish.Content // without Report until there is something to publish
 
 	publication chan publication // receives the one under way when it ends; nil for none
@@ -140,6 +143,7 @@ func (w *worker) readBack(ctx context.Context) bool {
 // update decides what is to be published now, and reports whether labels have changed.
 func (w *worker) update(s *sample) (changed bool) {
 	labels, wait, ok := w.filter.Next(s.reading())
+	w.logUnread(s, labels)
 	if ok {
 		changed = !maps.Equal(labels, w.content.Labels)
 		details, detailWait := w.details.filter(s, changed)
@@ -155,6 +159,23 @@ func (w *worker) update(s *sample) (changed bool) {
 		}
 	}
 	return changed
+}
+
+// logUnread logs which published labels can no longer be read, once until they can be again: what is
+// published stays as it was.
+func (w *worker) logUnread(s *sample, labels label.Set) {
+	var gone []string
+	for name := range s.report.Unknown {
+		if _, read := s.report.Labels[name]; labels[name] != "" && !read && !w.unread[name] {
+			gone = append(gone, name)
+		}
+	}
+	w.unread = maps.Clone(s.report.Unknown)
+	if len(gone) > 0 {
+		slices.Sort(gone)
+		w.agent.log(w.publisher).WithField("labels", strings.Join(gone, " ")).
+			Warn("these labels cannot be read any more; they stay as they were published")
+	}
 }
 
 // publish publishes now, or later if it would revert what others insist on.
@@ -285,5 +306,5 @@ func sameDetails(a, b *report.Report) bool {
 	sameMTUs := func(a, b verbs.Answer) bool { return a.Device == b.Device && maps.Equal(a.MTUs, b.MTUs) }
 	return a.PCIRead == b.PCIRead && a.RDMA.Complete == b.RDMA.Complete && reflect.DeepEqual(&a.Matrix, &b.Matrix) &&
 		reflect.DeepEqual(features.State(a), features.State(b)) &&
-		slices.Equal(features.Findings(a), features.Findings(b)) && slices.EqualFunc(a.Asked, b.Asked, sameMTUs)
+		slices.Equal(features.Findings(a), features.Findings(b)) && features.Fingerprint(a) == features.Fingerprint(b) && slices.EqualFunc(a.Asked, b.Asked, sameMTUs)
 }

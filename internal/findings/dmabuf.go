@@ -15,7 +15,7 @@ import (
 var dmabuf = check{
 	Name: "dmabuf", Facts: []kmod.Fact{kmod.FactDriver, kmod.FactKernelOptions, kmod.FactSymbols},
 	Codes: []finding.Code{
-		"EFADMABufOff", finding.Unreadable, "ConfidentialGuest", "VirtualGPU", "GPUPassthrough", "GPUDriverNotLoaded",
+		"EFADMABufOff", finding.Unreadable, "RDMANamespaces", "ConfidentialGuest", "VirtualGPU", "GPUPassthrough", "GPUDriverNotLoaded",
 		"PreTuring", "ClosedDriver", "DriverRefusesPlace", "KernelOptionMissing", "NoMLX5Device", "DMABufRefused", "NoDMABuf",
 	},
 	Judge: func(f *judged) finding.Said {
@@ -55,6 +55,10 @@ func unknownDMABuf(f *judged) finding.Said {
 	switch need {
 	case verdict.GPUBound:
 		said = perhapsExcluded(f)
+	case verdict.NICDevice:
+		if f.Verdict.RDMADevice == tristate.Unknown {
+			said = hiddenDevices(f)
+		}
 	case verdict.OwnMemory:
 		said = perhapsWithheld(f)
 	case verdict.PCIeMapping:

@@ -355,13 +355,19 @@ func judgeRDMADevice(f *judged) finding.Said {
 	case has == tristate.False:
 		return finding.Unmet(verdict.NoRDMADevice, "no eligible NIC has an RDMA device").Saw(withoutRDMA(f)...).
 			Do(loadRDMA(f)...)
-	case f.RDMA.Exclusive:
-		return finding.Unread("each RDMA device belongs to one network namespace (netns_mode exclusive), so "+
-			"devices given to containers are not visible from here").
-			As("RDMANamespaces").Saw(finding.Saw(rdma.NetnsMode, "N")).
-			Do("`rdma system show`", "run this program in the host's network namespace")
 	}
-	return finding.Unread("the RDMA devices cannot be read")
+	return hiddenDevices(f)
+}
+
+// hiddenDevices says why it is not known which RDMA devices there are.
+func hiddenDevices(f *judged) finding.Said {
+	if !f.RDMA.Exclusive {
+		return finding.Unread("the RDMA devices cannot be read")
+	}
+	return finding.Unread("each RDMA device belongs to one network namespace (netns_mode exclusive), so "+
+		"devices given to containers are not visible from here").
+		As("RDMANamespaces").Saw(finding.Saw(rdma.NetnsMode, "N")).
+		Do("`rdma system show`", "run this program in the host's network namespace")
 }
 
 // devices are the RDMA devices of eligible NICs.

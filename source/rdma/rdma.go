@@ -249,7 +249,7 @@ func (inv *Inventory) describe(fs *host.FS, functions *pci.Inventory, d *Device,
 		d.Board, _ = fs.Line(base + "board_id") // only some drivers have it
 		d.NVLinkManagement = management != nil && slices.Contains(management.Boards, d.Board)
 	}
-	if (what.Details || what.Expect || what.Advice && f != nil && f.NIC != nil && f.NIC.NoIBGDA != nil) && !d.NVLinkManagement {
+	if (what.Details || what.Expect || what.Publish || what.Advice && f != nil && f.NIC != nil && f.NIC.NoIBGDA != nil) && !d.NVLinkManagement {
 		d.Firmware, _ = fs.Line(base + "fw_ver") // only some drivers have it
 	}
 	if !what.Details || d.NVLinkManagement {

@@ -47,7 +47,7 @@ func TestPublish(t *testing.T) {
 	if diff := cmp.Diff(c.Labels.Prefixed("feature.node.kubernetes.io/"), o.Spec.Labels); diff != "" || len(c.Labels) < 10 {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(map[string]string(c.Labels), o.Spec.Features.Attributes["gdr.node"].Elements); diff != "" {
+	if diff := cmp.Diff(features.LabelsOf(c.Report, c.Labels).Elements, o.Spec.Features.Attributes["gdr.node"].Elements); diff != "" {
 		t.Errorf("gdr.node (-want +got):\n%s", diff)
 	}
 	a.must(p, false, c, "GET")

@@ -3,7 +3,6 @@ package nodefeature
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -69,7 +68,7 @@ func specOf(c publish.Content, old *v1alpha1.NodeFeature) (spec v1alpha1.NodeFea
 		return v1alpha1.NodeFeatureSpec{Labels: map[string]string{}, Features: *v1alpha1.NewFeatures()}, nil, nil
 	}
 	features := features.Node(c.Report, "gdr.")
-	features.Attributes["gdr.node"] = v1alpha1.NewAttributeFeatures(maps.Clone(c.Labels))
+	features.Attributes["gdr.node"] = attributesOf(c, old)
 	if c.BootID != "" {
 		features.Attributes[stateFeature].Elements[bootID] = c.BootID
 	}
@@ -91,6 +90,17 @@ func specOf(c publish.Content, old *v1alpha1.NodeFeature) (spec v1alpha1.NodeFea
 		delete(features.Instances, name)
 	}
 	return spec, omitted, nil
+}
+
+// attributesOf are the labels and the fingerprint, which stays as it is in old while it is not known.
+func attributesOf(c publish.Content, old *v1alpha1.NodeFeature) v1alpha1.AttributeFeatureSet {
+	all := features.LabelsOf(c.Report, c.Labels)
+	if old != nil && all.Elements[features.FingerprintKey] == "" {
+		if before := old.Spec.Features.Attributes["gdr.node"].Elements[features.FingerprintKey]; before != "" {
+			all.Elements[features.FingerprintKey] = before
+		}
+	}
+	return all
 }
 
 // keepUnidentified adds the old instances of functions that can no longer be identified, and that
