@@ -223,7 +223,7 @@ func TestNearPortBesideManagement(t *testing.T) {
 		})
 	}
 	f := findingOf(t, n, "near-port")
-	if f.Code != "NearPortDown" || !strings.Contains(f.Detail, "has mlx5_1 at PXB with no active port, and mlx5_2 at NODE next") {
+	if f.Code != "NearPortDown" || !strings.Contains(f.Detail, "has mlx5_1 0000:21:00.0 at PXB with no active port, and mlx5_2 0000:22:00.0 at NODE next") {
 		t.Errorf("%+v", f)
 	}
 }
