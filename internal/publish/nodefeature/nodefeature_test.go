@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
+	"gdr-features/internal/features"
 	"gdr-features/internal/journal"
 	"gdr-features/internal/label"
 	"gdr-features/internal/publish"
