@@ -3,6 +3,7 @@ package monitoring
 import (
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -134,6 +135,14 @@ func (known metrics) selector(s *parser.VectorSelector, readme string) (wrong []
 			continue
 		}
 		values, ok := has[m.Name]
+		if m.Name == "code" {
+			for code := range strings.SplitSeq(m.Value, "|") {
+				if _, err := os.Stat(filepath.Join(repository, "docs/reasons", code+".md")); err != nil {
+					wrong = append(wrong, "no code is "+code)
+				}
+			}
+			continue
+		}
 		switch {
 		case !ok:
 			wrong = append(wrong, fmt.Sprintf("%s has no label %s", s.Name, m.Name))
@@ -229,6 +238,7 @@ func TestJudge(t *testing.T) {
 		`gdr_ready and on (reason) gdr_reason`:                            "no label reason in gdr_ready",
 		`gdr_ready{reason="NoGPU"}`:                                       "gdr_ready has no label reason",
 		`gdr_reason{reason="NoGpu"}`:                                      "no reason is NoGpu",
+		`gdr_finding{code!~"Deviation|NoSuch"}`:                           "no code is NoSuch",
 		`gdr_publish_total{result="error"}`:                               "result of gdr_publish_total is never error",
 		`sum by (le) (rate(gdr_collect_seconds_bucket[5m]))`:              "",
 		`max by (a) (label_join(gdr_reason, "a", " ", "node", "reason"))`: "",
