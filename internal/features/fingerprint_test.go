@@ -26,10 +26,18 @@ func changed(text string, c replaced) string {
 // TestFingerprint: the same machine has the same fingerprint at each reading, whatever flaps on it,
 // and another one when one part of what a result rests on changes.
 func TestFingerprint(t *testing.T) {
-	m, err := machine.Load("../../testdata/machines/bluefield3-l40s.txt")
+	text, err := os.ReadFile("../../testdata/machines/bluefield3-l40s.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
+	wired := func(text string) *machine.Machine {
+		m, err := machine.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	m := wired(string(text))
 	of := func(changes ...replaced) string {
 		dir := m.Tree(t, m.Ready())
 		for _, c := range changes {
@@ -86,6 +94,10 @@ func TestFingerprint(t *testing.T) {
 		"width of a link":     {slot + "current_link_width", "16", "8"},
 		"width it could have": {slot + "max_link_width", "16", "8"},
 		"speed of a NIC":      {slot + "current_link_speed", "32.0", "16.0"},
+		"speed it could have": {slot + "max_link_speed", "32.0", "16.0"},
+		"ACS of a bridge":     {functions + "0000:1a:00.0/config", "\x5f\x00\x0c\x00", "\x5f\x00\x00\x00"},
+		"driver parameter":    {"proc/driver/nvidia/params", "", "RegistryDwords: \"PeerMappingOverride=1\"\n"},
+		"its value":           {"proc/driver/nvidia/params", "", "RegistryDwords: \"PeerMappingOverride=2\"\n"},
 		"IOMMU":               {gpu + "iommu_group/type", "identity", "DMA-FQ"},
 		"peer memory client":  {"sys/module/nvidia_peermem/initstate", "live", "going"},
 		"DMA-BUF":             {"proc/kallsyms", "ib_umem_dmabuf_get", "ib_umem_dmabuf_gone"},
@@ -95,5 +107,9 @@ func TestFingerprint(t *testing.T) {
 			t.Errorf("%s: the same fingerprint as %s", name, same)
 		}
 		seen[got] = name
+	}
+	m = wired(strings.Replace(string(text), "0000:18:00.0 gpu", "0000:18:01.0 gpu", 1))
+	if same, ok := seen[of()]; ok {
+		t.Errorf("address of a GPU: the same fingerprint as %s", same)
 	}
 }
