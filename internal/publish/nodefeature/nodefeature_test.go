@@ -76,6 +76,39 @@ func TestPublish(t *testing.T) {
 	}
 }
 
+// The agent starts again on a machine that has not changed: nothing is written. After a reboot one
+// write notes the boot, and leaves the journal and what was measured on the node valid.
+func TestRestart(t *testing.T) {
+	a := newAPI(t)
+	c := small(t, "ready")
+	write := func(boot string, wrote bool, requests string) {
+		t.Helper()
+		c.BootID = boot
+		p, _ := a.publisher(node)
+		if _, err := p.Last(t.Context()); err != nil {
+			t.Error(err)
+		}
+		a.must(p, wrote, c, "GET "+requests)
+		a.must(p, false, c, "GET")
+		if last, err := p.Last(t.Context()); last.BootID != boot || err != nil {
+			t.Errorf("boot %q, want %q; error %v", last.BootID, boot, err)
+		}
+		a.asked("GET")
+	}
+	write("a", true, "GET APPLY")
+	before := a.is()
+	write("a", false, "GET")
+	write("b", true, "GET APPLY")
+	after, name := a.is(), features.FingerprintKey
+	was, is := before.Spec.Features.Attributes["gdr.node"].Elements[name], after.Spec.Features.Attributes["gdr.node"].Elements[name]
+	if was == "" || is != was {
+		t.Errorf("fingerprint %q, after the reboot %q", was, is)
+	}
+	if diff := cmp.Diff(before.Annotations, after.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+}
+
 // A node without labels gets no object.
 func TestNothing(t *testing.T) {
 	a := newAPI(t)
