@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"gdr-features/host"
 	"gdr-features/internal/features"
 	"gdr-features/internal/label"
@@ -102,6 +104,47 @@ func TestLinkTrainsDown(t *testing.T) {
 		is("up again", "false", false, 3)
 		h.sleepUntil(800 * s)
 		is("in the end", "false", false, 3)
+		h.stopCleanly()
+	})
+}
+
+// TestUnreadLogged: a published label that cannot be read any more is logged once and stays, and again
+// only after it could be read in between. What was never published, or is read all the same, is not.
+func TestUnreadLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{name: "one"}
+		h := newHarness(t, ready, f)
+		now := func(labels label.Set, unknown ...string) {
+			h.machine.mu.Lock()
+			defer h.machine.mu.Unlock()
+			h.machine.labels, h.machine.unknown = labels, label.Names{}
+			for _, name := range unknown {
+				h.machine.unknown[name] = true
+			}
+		}
+		hidden := label.Set{label.Capable: "true"}
+		is := func(when string, lines int) {
+			t.Helper()
+			if n := h.logged(logrus.WarnLevel, "cannot be read any more"); n != lines || f.published() != short(ready) {
+				t.Errorf("%s: %d lines, published %q; want %d, %q", when, n, f.published(), lines, short(ready))
+			}
+		}
+		h.run()
+		h.sleepUntil(2 * time.Minute)
+		now(ready, label.Ready, label.ACS)
+		h.sleepUntil(4 * time.Minute)
+		is("read all the same, or never published", 0)
+		now(hidden, label.Ready, label.Level)
+		h.sleepUntil(10 * time.Minute)
+		is("hidden", 1)
+		if e := h.hook.LastEntry(); e.Data["labels"] != "gdr.level gpudirect.rdma" {
+			t.Errorf("last line %q of %v", e.Message, e.Data)
+		}
+		now(ready)
+		h.sleepUntil(12 * time.Minute)
+		now(hidden, label.Ready, label.Level)
+		h.sleepUntil(20 * time.Minute)
+		is("hidden again", 2)
 		h.stopCleanly()
 	})
 }

@@ -165,12 +165,17 @@ func (w *worker) update(s *sample) (changed bool) {
 // published stays as it was.
 func (w *worker) logUnread(s *sample, labels label.Set) {
 	var gone []string
+	unread := label.Names{}
 	for name := range s.report.Unknown {
-		if _, read := s.report.Labels[name]; labels[name] != "" && !read && !w.unread[name] {
+		if _, read := s.report.Labels[name]; read {
+			continue
+		}
+		unread[name] = true
+		if labels[name] != "" && !w.unread[name] {
 			gone = append(gone, name)
 		}
 	}
-	w.unread = maps.Clone(s.report.Unknown)
+	w.unread = unread
 	if len(gone) > 0 {
 		slices.Sort(gone)
 		w.agent.log(w.publisher).WithField("labels", strings.Join(gone, " ")).
