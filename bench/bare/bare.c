@@ -8,7 +8,7 @@
 // (as strace shows it):
 //   - configuration space of the bridges between GPUs and NICs, for ACS
 //   - numa_node of the topmost switch above a GPU or NIC, where NCCL hangs it
-//   - max_link_width and vpd of InfiniBand NICs and board_id of their RDMA
+//   - max_link_width of InfiniBand NICs once more, vpd, and board_id of their RDMA
 //     devices, to leave the management port of NVLink switches alone
 //   - the machine's DMI names and /sys/hypervisor, for hypervisors that hide
 //   - a virtual machine's NCCL topology file
@@ -64,31 +64,45 @@ static const char *next(DIR *d)
 	return e ? e->d_name : NULL;
 }
 
-// links reads the link of a GPU or a NIC and of the port above it.
-static void links(int devices, const char *address)
+// links reads the links of a GPU or a NIC and of the bridges above it, each once; a
+// path has them.
+static void links(int devices, char *path)
 {
 	static const char *const files[] = {
 		"current_link_speed", "max_link_speed", "current_link_width", "max_link_width",
 	};
-	for (int i = 0; i < 8; i++) {
-		char name[512];
-		snprintf(name, sizeof name, "%s/%s%s", address, i < 4 ? "" : "../", files[i % 4]);
-		slurp(devices, name, 64);
+	static char done[4096][16];
+	static int count;
+	for (char *part = strtok(path, "/"); part; part = strtok(NULL, "/")) {
+		int known = strlen(part) != 12 || part[4] != ':' || count == 4096;
+		for (int i = 0; i < count && !known; i++)
+			known = !strcmp(done[i], part);
+		if (known)
+			continue;
+		strcpy(done[count++], part);
+		for (int i = 0; i < 4; i++) {
+			char name[64];
+			snprintf(name, sizeof name, "%s/%s", part, files[i]);
+			slurp(devices, name, 64);
+		}
 	}
 }
 
-// attributes reads what is needed of a GPU or a NIC.
-static void attributes(int devices, const char *address, int nic)
+// attributes reads what is needed of a GPU or a NIC. A virtual function has no link.
+static void attributes(int devices, const char *address, int nic, char *path)
 {
 	char name[512];
+	int virtual = 0;
 	snprintf(name, sizeof name, "%s/numa_node", address);
 	slurp(devices, name, 64);
 	snprintf(name, sizeof name, "%s/driver", address);
 	target(devices, name);
 	if (nic) {
 		snprintf(name, sizeof name, "%s/physfn", address);
-		target(devices, name);
+		virtual = target(devices, name) >= 0;
 	}
+	if (!virtual)
+		links(devices, path);
 	snprintf(name, sizeof name, "%s/iommu_group", address);
 	if (target(devices, name) < 0)
 		return;
@@ -106,8 +120,8 @@ static void functions(void)
 		exit(1);
 	}
 	for (const char *address; (address = next(devices)); all++) {
-		char name[512];
-		target(dirfd(devices), address);
+		char name[512], path[1024];
+		snprintf(path, sizeof path, "%.1023s", target(dirfd(devices), address) < 0 ? address : buf);
 		snprintf(name, sizeof name, "%s/modalias", address);
 		if (slurp(dirfd(devices), name, 128) < 0)
 			continue;
@@ -120,9 +134,7 @@ static void functions(void)
 		gpus += gpu;
 		nics += nic;
 		if (gpu || nic)
-			attributes(dirfd(devices), address, nic);
-		if (advice && (gpu || nic))
-			links(dirfd(devices), address);
+			attributes(dirfd(devices), address, nic, path);
 	}
 	closedir(devices);
 	printf("functions=%d gpus=%d nics=%d", all, gpus, nics);
