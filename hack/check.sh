@@ -77,7 +77,7 @@ check() {
 		"$go" build -o test/e2e/.bin/fleet ./test/fleet
 		within test/e2e env FLEET_NODES="${NODES:-5000}" "$go" test -tags fleet "${uncached[@]}" -v -run '^TestFleet$' .
 		;;
-	mutate) "$go" test "${uncached[@]}" -trimpath -v -tags mutate ./test/mutate -every "${EVERY:-128}" ;; #: whether tests notice wrong judgements: EVERY=128 takes every 128th
+	mutate) "$go" test "${uncached[@]}" -trimpath -v -tags mutate ./test/mutate -every "${EVERY:-128}" ;; #: do tests notice wrong judgements? EVERY=N
 	frameworks) #: env, parsers: {VLLM,SGLANG,MODELEXPRESS}_SRC= MOONCAKE_PARSER=
 		make build
 		"$go" test "${uncached[@]}" -tags frameworks -v ./test/frameworks

@@ -251,10 +251,10 @@ func TestPodGPUs(t *testing.T) {
 		{"check --pod --gpus 3", "4", "PCI_BUS_ID", 0, "each GPU is given the nearest NIC by UCX_NET_DEVICES"},
 		{"check --pod --gpus 8", "", "", 1, `no GPU "8"`},
 		{"check --gpus 3", "", "", 1, "--gpus goes with --pod"},
-		{"env --check", "3", "PCI_BUS_ID", 0, "OK      UCX_NET_DEVICES"},
-		{"env --check", "3", "", 3, "UNKNOWN UCX_NET_DEVICES"},
-		{"env --check", "4", "PCI_BUS_ID", 2, "WRONG   UCX_NET_DEVICES"},
-		{"env --check --gpus 3", "4", "PCI_BUS_ID", 0, "OK      UCX_NET_DEVICES"},
+		{"env --check", "3", "PCI_BUS_ID", 0, "OK       UCX_NET_DEVICES"},
+		{"env --check", "3", "", 3, "UNKNOWN  UCX_NET_DEVICES"},
+		{"env --check", "4", "PCI_BUS_ID", 2, "WRONG    UCX_NET_DEVICES"},
+		{"env --check --gpus 3", "4", "PCI_BUS_ID", 0, "OK       UCX_NET_DEVICES"},
 	} {
 		t.Run(tt.args+" "+tt.visible+" "+tt.order, func(t *testing.T) {
 			t.Setenv("CUDA_VISIBLE_DEVICES", tt.visible)

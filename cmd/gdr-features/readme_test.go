@@ -54,7 +54,7 @@ func TestPages(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]int{"README.md": 2, "docs/dra.md": 1, "docs/env.md": 2, "docs/expect.md": 1, "docs/jobs.md": 6, "docs/log.md": 1, "docs/oncall.md": 6, "docs/pod.md": 1}
+	want := map[string]int{"README.md": 1, "docs/dra.md": 1, "docs/env.md": 2, "docs/expect.md": 1, "docs/jobs.md": 6, "docs/log.md": 1, "docs/oncall.md": 6, "docs/pod.md": 1}
 	if diff := cmp.Diff(want, compared); diff != "" {
 		t.Errorf("examples of each page (-want +got):\n%s", diff)
 	}

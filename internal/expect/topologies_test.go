@@ -4,6 +4,9 @@ import (
 	"maps"
 	"strings"
 	"testing"
+
+	"gdr-features/source/platform"
+	"gdr-features/test/sample"
 )
 
 func TestParseTopologies(t *testing.T) {
@@ -45,4 +48,27 @@ func FuzzParseTopologies(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestTopologiesOf: where the firmware's name could not be read the type is an error, not none.
+func TestTopologiesOf(t *testing.T) {
+	types, err := ParseTopologies([]byte("types: [{name: a, match: {product: p4d.*}, file: a.xml}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		product platform.Name
+		want    string
+		known   bool
+	}{
+		{platform.Name{Value: "p4d.24xlarge", Known: true}, "a", true},
+		{platform.Name{Value: "p5.48xlarge", Known: true}, "", true},
+		{platform.Name{}, "", false},
+	} {
+		node := sample.Ready()
+		node.Platform.DMI.Product = tt.product
+		if got, err := types.Of(&node.Node); got != tt.want || (err == nil) != tt.known {
+			t.Errorf("%+v: %q, error %v", tt.product, got, err)
+		}
+	}
 }

@@ -36,7 +36,7 @@ func TestPage(t *testing.T) {
 		{"internal/image/verbs.go", "mostProviders", "an image", "N providers"},
 		{"internal/joblog/lines.go", "longest", "a job's log", "N KiB of a line"},
 		{"internal/joblog/joblog.go", "limit", "a job's log", "N MiB of what"},
-		{"cmd/gdr-features/env.go", "maxGiven", "`env --check", "file of N MiB"},
+		{"cmd/gdr-features/envcheck.go", "maxGiven", "`env --check", "file of N MiB"},
 		{"cmd/kubectl-gdr/run.go", "maxKubeconfig", "a kubeconfig of `kubectl", "file of N MiB"},
 		{"cmd/gdr-features-agent/access.go", "maxAccess", "a kubeconfig and", "file of N MiB"},
 		{"internal/publish/nodefeature/bounds.go", "maxAnswer", "answers of the API server to the agent", "at N MiB"},

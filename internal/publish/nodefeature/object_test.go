@@ -39,12 +39,12 @@ func TestSpec(t *testing.T) {
 	if len(left) > 0 {
 		t.Errorf("left out %v", left)
 	}
-	for feature, want := range map[string]int{"gdr.gpu": 1, "gdr.nic": 2, "gdr.pair": 2} {
+	for feature, want := range map[string]int{"gdr.gpu": 1, "gdr.nic": 2, "gdr.pair": 2, "gdr.finding": 2} {
 		if got := len(s.Features.Instances[feature].Elements); got != want {
 			t.Errorf("%d of %s, want %d", got, feature, want)
 		}
 	}
-	if len(s.Features.Attributes) != 2 || len(s.Features.Flags) != 0 || len(s.Features.Instances) != 3 {
+	if len(s.Features.Attributes) != 2 || len(s.Features.Flags) != 0 || len(s.Features.Instances) != 4 {
 		t.Errorf("features %v", s.Features)
 	}
 	for _, rate := range elements(&s, "gdr.nic", "rateGbps") {
