@@ -135,11 +135,11 @@ kernel           -     6.8.0-49-generic                         6.8.0-45-generic
 not known: active MTU of 120 nodes
 
 2x RTX A6000, 1x A100 PCIe 40GB, 2x ConnectX-4 Lx: 50 nodes, 2 differ
-FACT        JOB   HERE                                                                MOST                                             NODES
-GID index   yes   5 on mlx5_0, mlx5_1                                                 3 (49 of 50)                                     epyc-001
-ready       -     false PeermemNotLoaded                                              true (49 of 50)                                  epyc-002
-findings    -     BeyondNCCLDefault ClosedDriver GPUWithoutNearNIC PeermemNotLoaded   BeyondNCCLDefault GPUWithoutNearNIC (49 of 50)   epyc-002
-peermem     -     false                                                               true (49 of 50)                                  epyc-002
+FACT        JOB   HERE                                                                MOST                                                                NODES
+GID index   yes   5 on mlx5_0, mlx5_1                                                 3 (49 of 50)                                                        epyc-001
+ready       -     false PeermemNotLoaded                                              true (49 of 50)                                                     epyc-002
+findings    -     BeyondNCCLDefault ClosedDriver GPUWithoutNearNIC PeermemNotLoaded   BeyondNCCLDefault GPUWithoutNearNIC MemoryPeersMissing (49 of 50)   epyc-002
+peermem     -     false                                                               true (49 of 50)                                                     epyc-002
 
 8x A100 SXM4 40GB, 11x ConnectX-6: 30 nodes, 1 differ
 FACT         JOB   HERE             MOST                NODES
