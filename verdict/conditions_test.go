@@ -52,7 +52,7 @@ func TestIOMMU(t *testing.T) {
 // TestACS: one bridge that redirects is enough, and one that was not read is not clear.
 func TestACS(t *testing.T) {
 	gpu, nic := pci.Address{Bus: 2, Device: 0x10}, pci.Address{Bus: 2, Device: 0x20} // the ports above them
-	clear, redirect := &pci.ACS{Present: true}, &pci.ACS{Present: true, Control: 1 << 2}
+	open, redirect := &pci.ACS{Present: true}, &pci.ACS{Present: true, Control: 1 << 2}
 	type registers = map[pci.Address]*pci.ACS
 	for _, tt := range []struct {
 		name   string
@@ -61,19 +61,19 @@ func TestACS(t *testing.T) {
 		want   string
 		open   bool
 	}{
-		{"clear", registers{gpu: clear, nic: clear}, func(*sample.Node) {}, "clear", false},
+		{"clear", registers{gpu: open, nic: open}, func(*sample.Node) {}, "clear", false},
 		{"no register", registers{gpu: {}, nic: {}}, func(*sample.Node) {}, "clear", false},
-		{"the GPU's port redirects", registers{gpu: redirect, nic: clear}, func(*sample.Node) {}, "redirect", false},
-		{"the NIC's port redirects", registers{gpu: clear, nic: redirect}, func(*sample.Node) {}, "redirect", false},
+		{"the GPU's port redirects", registers{gpu: redirect, nic: open}, func(*sample.Node) {}, "redirect", false},
+		{"the NIC's port redirects", registers{gpu: open, nic: redirect}, func(*sample.Node) {}, "redirect", false},
 		{"one redirects, the other was not read", registers{nic: redirect}, func(*sample.Node) {}, "redirect", false},
-		{"one was not read", registers{gpu: clear}, func(*sample.Node) {}, "", true},
+		{"one was not read", registers{gpu: open}, func(*sample.Node) {}, "", true},
 		{"none may be read", nil, func(*sample.Node) {}, "", false},
 		{"reading took too long", nil, func(n *sample.Node) { n.ACSUnread = true }, "", true},
-		{"a bridge elsewhere", registers{gpu: clear, nic: clear, {Bus: 9}: redirect}, func(*sample.Node) {}, "clear", false},
-		{"no GPU that counts", registers{gpu: clear, nic: redirect}, func(n *sample.Node) { n.GPU().Device = 0x2684 }, "", false},
+		{"a bridge elsewhere", registers{gpu: open, nic: open, {Bus: 9}: redirect}, func(*sample.Node) {}, "clear", false},
+		{"no GPU that counts", registers{gpu: open, nic: redirect}, func(n *sample.Node) { n.GPU().Device = 0x2684 }, "", false},
 		{"no NIC", registers{gpu: redirect}, func(n *sample.Node) { n.Drop(sample.NIC); n.RDMA.Devices = nil }, "", false},
-		{"a GeForce beside redirects", registers{gpu: clear, nic: clear, {Bus: 2, Device: 0x30}: redirect}, func(n *sample.Node) { addGPU(n, 0x2684) }, "clear", false},
-		{"a function without ids", registers{gpu: clear, nic: redirect}, func(n *sample.Node) {
+		{"a GeForce beside redirects", registers{gpu: open, nic: open, {Bus: 2, Device: 0x30}: redirect}, func(n *sample.Node) { addGPU(n, 0x2684) }, "clear", false},
+		{"a function without ids", registers{gpu: open, nic: redirect}, func(n *sample.Node) {
 			n.PCI.Functions = append(n.PCI.Functions, pci.Function{Address: sample.At(0x50), Eligible: pci.IDsUnread})
 		}, "", true},
 	} {

@@ -103,9 +103,10 @@ func linesOf(f *frameworks.Finding) string {
 	if f.State == tristate.False && f.Want != "" {
 		text += "; right: " + f.Want
 	}
-	lines := fmt.Sprintf("%-9s%s\n", frameworks.Word(f.State, f.Part), sanitize.Terminal(text))
+	var lines strings.Builder
+	fmt.Fprintf(&lines, "%-9s%s\n", frameworks.Word(f.State, f.Part), sanitize.Terminal(text))
 	for _, note := range f.Notes {
-		lines += fmt.Sprintf("%-9s%s  note: %s\n", "", f.Name, sanitize.Terminal(note))
+		fmt.Fprintf(&lines, "%-9s%s  note: %s\n", "", f.Name, sanitize.Terminal(note))
 	}
 	for i := range f.GPUs {
 		g := &f.GPUs[i]
@@ -116,9 +117,9 @@ func linesOf(f *frameworks.Finding) string {
 		case len(g.Given) == 0:
 			text = "has no usable NIC here"
 		}
-		lines += fmt.Sprintf("%-9s%s  %s  %s\n", frameworks.Word(g.State, g.Part), f.Name, explain.GPUName(g.Index), sanitize.Terminal(text))
+		fmt.Fprintf(&lines, "%-9s%s  %s  %s\n", frameworks.Word(g.State, g.Part), f.Name, explain.GPUName(g.Index), sanitize.Terminal(text))
 	}
-	return lines
+	return lines.String()
 }
 
 // envRow is a variable as a whole, without a GPU, or for one of them.

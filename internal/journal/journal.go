@@ -14,8 +14,10 @@ import (
 const (
 	// Annotation is the key of the annotation that holds the journal, as JSON.
 	Annotation = "gdr-features/journal"
-	// Most is how many changes are kept, and MostBytes how long the annotation may be.
-	Most, MostBytes = 20, 4096
+	// Most is how many changes are kept.
+	Most = 20
+	// MostBytes is how long the annotation may be.
+	MostBytes = 4096
 )
 
 // Change is one change. Name is a label without prefix (gdr.rate), or the code of a finding

@@ -260,9 +260,10 @@ func ExplainCheck(w io.Writer, r *report.Report, name, otherwise string, codes [
 			here = string(f.Status) + "  " + headline(f)
 		}
 	}
-	text := fmt.Sprintf("%s is a check. Here: %s\n\nThe codes that it may give:\n", name, here)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s is a check. Here: %s\n\nThe codes that it may give:\n", name, here)
 	for _, code := range codes {
-		text += "  gdr-features explain " + string(code) + "\n"
+		fmt.Fprintf(&text, "  gdr-features explain %s\n", code)
 	}
-	return write(w, text, problems(r))
+	return write(w, text.String(), problems(r))
 }

@@ -197,6 +197,7 @@ func (f *file) binary(b *ast.BinaryExpr) {
 		f.add(b, f.text(b), x+" "+b.Op.String()+"= "+y, "((", ") || mutantOn(%d) && "+x+" == "+y+")")
 	case token.LEQ, token.GEQ:
 		f.add(b, f.text(b), x+" "+b.Op.String()[:1]+" "+y, "((", ") && !(mutantOn(%d) && "+x+" == "+y+"))")
+	default: // the others are left as they are
 	}
 }
 

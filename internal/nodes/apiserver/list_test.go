@@ -312,7 +312,7 @@ func TestFindings(t *testing.T) {
 		`"gdr.finding": {"elements": []}`: nil, // an agent that has found nothing
 		"":                                {{Code: "A"}, {Code: "B"}},
 	} {
-		a := api{items: []string{strings.Replace(feature("a", spec(instances)), `"}, "annotations"`, `"}, "annotations"`, 1)}}
+		a := api{items: []string{feature("a", spec(instances))}}
 		got, _, err := a.ask(t, Query{})
 		if err != nil || len(got) != 1 {
 			t.Fatal(got, err)

@@ -62,7 +62,7 @@ func TestJournal(t *testing.T) {
 
 	slow := with(ready, label.Rate, "50", label.Ready, "false", label.Reason, "NoActivePort")
 	a.must(p, true, slow, "GET APPLY EVENT")
-	all := append(begin, "gdr.rate "+ready.Labels[label.Rate]+">50", "gdr.reason >NoActivePort", "gpudirect.rdma true>false")
+	all := append(slices.Clone(begin), "gdr.rate "+ready.Labels[label.Rate]+">50", "gdr.reason >NoActivePort", "gpudirect.rdma true>false")
 	want(all...)
 
 	garble := func(value string) {
