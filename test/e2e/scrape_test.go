@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -26,16 +27,21 @@ func TestScraped(t *testing.T) {
 	memory := a.pod.Spec.Containers[0].Resources.Limits.Memory().Value()
 	limit := int(memory >> 10) // KiB
 	a.process.confine(t, memory)
+	var answered atomic.Int64 // of the scrapes
 	for _, attack := range []struct {
 		name string
 		one  func(context.Context, *agent) error
 	}{
 		{"500 scrapes", func(ctx context.Context, a *agent) error {
 			status, text, err := a.scrape(ctx, "/metrics")
-			if err == nil && status != http.StatusServiceUnavailable && !strings.Contains(text, "\ngdr_ready 1\n") {
-				err = fmt.Errorf("status %d", status)
+			switch {
+			case err != nil: // closed in favor of another
+				return ctx.Err()
+			case status != http.StatusServiceUnavailable && !strings.Contains(text, "\ngdr_ready 1\n"):
+				return fmt.Errorf("status %d", status)
 			}
-			return err
+			answered.Add(1)
+			return nil
 		}},
 		{"500 that do not read the answer", func(ctx context.Context, a *agent) error {
 			return a.send(ctx, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 2*time.Second)
@@ -81,6 +87,9 @@ func TestScraped(t *testing.T) {
 				t.Errorf("%d KiB were resident, more than the %d of the DaemonSet's limit", peak, limit)
 			}
 		})
+	}
+	if answered.Load() == 0 {
+		t.Error("no scrape was answered")
 	}
 	if a.metric(t, "gdr_ready") != 1 {
 		t.Error("not ready afterwards")

@@ -232,7 +232,7 @@ func (c *cluster) recordLabels(t *testing.T) (recorded func() map[string][]map[s
 }
 
 // announced finds each label that the new version adds, removes or gives another value on one
-// of these nodes in the first section of CHANGELOG.md.
+// of these nodes in the first section of CHANGELOG.md, or in the files that will go there.
 func announced(t *testing.T, all []*upgraded, before, after release) {
 	t.Helper()
 	text, err := os.ReadFile(repository + "/CHANGELOG.md")
@@ -240,6 +240,17 @@ func announced(t *testing.T, all []*upgraded, before, after release) {
 		t.Fatal(err)
 	}
 	newest, _, _ := strings.Cut(strings.SplitAfterN(string(text), "\n## ", 2)[1], "\n## ")
+	coming, err := filepath.Glob(repository + "/changes/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range coming {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		newest += string(text)
+	}
 	changed := map[string]bool{}
 	for _, n := range all {
 		was, is := parse(t, printedBy(t, before.program, n.tree)), parse(t, printedBy(t, after.program, n.tree))
@@ -252,7 +263,7 @@ func announced(t *testing.T, all []*upgraded, before, after release) {
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		t.Logf("the new version changes %s", name)
 		if !strings.Contains(newest, "`"+strings.TrimPrefix(name, prefix)+"`") {
-			t.Errorf("%s changes, and CHANGELOG.md does not say so", name)
+			t.Errorf("%s changes, and neither CHANGELOG.md nor changes says so", name)
 		}
 	}
 }
