@@ -45,7 +45,8 @@ func TestProof(t *testing.T) {
 		{"killed", "dash /kill.sh /tmp/killed", root, "unknown", "the server was killed"},
 	} {
 		said := m.shell(test.uid, test.run)
-		dir := test.run[strings.Index(test.run, "/tmp/"):]
+		_, dir, _ := strings.Cut(test.run, "/tmp/")
+		dir = "/tmp/" + dir
 		dir, _, _ = strings.Cut(dir, ";")
 		r := m.try(wire.Request{Command: wire.Run, Args: []string{"/gdr-features", "proof", "read", dir, "-o", "json"}})
 		var result struct {
