@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gdr-features/internal/monitor"
+	"gdr-features/test/testsize"
 )
 
 // serverOnly is set for the process that TestHeaders starts. It is this program, as a server.
@@ -87,7 +88,7 @@ func TestHeaders(t *testing.T) {
 	used := peak(t, server.Process.Pid)
 	t.Logf("%d clients with 12 KB of header lines: %d MB at most, %d MB before; the slowest of %d probes took %v",
 		clients, used>>20, idle>>20, probes, slowest.Round(time.Millisecond))
-	if used > most {
+	if used > most && !testsize.Partial() && !testsize.Race() {
 		t.Errorf("the server needs %d MB, more than %d MB", used>>20, most>>20)
 	}
 }

@@ -187,7 +187,7 @@ var placeholders = strings.NewReplacer(
 	"--root NODE ", "", "--image DIR", "--image .", "copy DIR", "copy .", "proof read DIR", "proof read out", "proof read PATH...", "proof read out", "copy /gdr", "copy .", "[", "", "]", "")
 
 // clustered are the commands that test/e2e runs, in a cluster.
-var clustered = regexp.MustCompile(`^gdr-features (?:run|nodes)\b`)
+var clustered = regexp.MustCompile(`^gdr-features (?:run|nodes|diff)\b`)
 
 // TestCommands runs the commands of gdr-features that a page shows within the text, in a Pod or
 // at the end of a pipe too. Some leave the name of the program out.

@@ -101,7 +101,7 @@ func topTest(t *testing.T) string {
 // names are what the text calls commands that blocks show in full.
 var names = []string{
 	"kubectl describe node", "kubectl apply", "kubectl apply -k", "kubectl delete -k", "kubectl get nodes -L",
-	"helm test", "helm uninstall", "helm upgrade",
+	"helm test", "helm uninstall", "helm upgrade", "helm template", "kubectl rollout undo",
 }
 
 // ranElsewhere are commands that need more than TestPagesCommands has, by how they begin.
@@ -111,6 +111,8 @@ var ranElsewhere = map[string]string{
 	"kubectl run gdr ":                   "needs a kubelet; the image is run as such a Pod by hack/check.sh image",
 	"kubectl gdr image":                  "the script image.txtar, with an image",
 	"kubectl gdr log":                    "the script log.txtar, with a log",
+	"kubectl gdr example":                "TestExample",
+	"kubectl gdr --wait":                 "TestChain: it waits until all nodes are ready",
 	"kubectl get nvidiadrivers":          "TestLeaving",
 	"helm -n gdr-features test":          "needs a kubelet; TestHelmTest runs what its Pod would",
 	"helm template nvidia/gpu-operator ": "needs NVIDIA's repository of charts",

@@ -40,6 +40,9 @@ func every[T any](nth int, all []T, from int) []T {
 	return some
 }
 
+// Race reports whether the race detector is on, with which programs need several times the memory.
+func Race() bool { return race }
+
 // Partial reports whether Share leaves anything out. A test that counts what it has
 // seen expects less then.
 func Partial() bool { return testing.Short() && race }
