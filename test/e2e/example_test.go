@@ -131,7 +131,7 @@ func TestLevelsOfExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	list, _, _ := shell(t, kubeconfig, "ls ../../deploy/examples/*.yaml")
-	for _, file := range strings.Fields(list) {
+	for file := range strings.FieldsSeq(list) {
 		text, _, _ := shell(t, kubeconfig, "cat "+file)
 		objects, err := decode([]byte(text))
 		if err != nil {
