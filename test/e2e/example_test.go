@@ -149,6 +149,7 @@ func TestLevelsOfExamples(t *testing.T) {
 					continue
 				}
 				pods++
+				spec.PriorityClassName = "" // there is none before the file is applied
 				pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", o.GetName(), i)}, Spec: spec}
 				for _, try := range []struct {
 					level   string

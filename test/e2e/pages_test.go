@@ -112,6 +112,7 @@ var ranElsewhere = map[string]string{
 	"kubectl gdr image":                  "the script image.txtar, with an image",
 	"kubectl gdr log":                    "the script log.txtar, with a log",
 	"kubectl gdr example":                "TestExample",
+	"kubectl get network-attachment-":    "needs the resource of Multus, which TestExample has",
 	"kubectl gdr --wait":                 "TestChain: it waits until all nodes are ready",
 	"kubectl get nvidiadrivers":          "TestLeaving",
 	"helm -n gdr-features test":          "needs a kubelet; TestHelmTest runs what its Pod would",
