@@ -131,10 +131,7 @@ var rows = [...]row{
 		if !f.mayHavePairs() || f.notJudged() || f.Verdict.Capable == tristate.False {
 			return "", false
 		}
-		// Links that do not say what they can may never do so, and what was proven before, such as
-		// a driver that was late, is not so any more: nothing is kept then.
-		text, unknown := answer(f.Verdict.Degraded)
-		return text, unknown && (!f.Matrix.Complete || !f.RDMA.Complete)
+		return answer(f.Verdict.Degraded)
 	}},
 }
 

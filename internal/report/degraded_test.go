@@ -16,7 +16,6 @@ import (
 	"gdr-features/source"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
-	"gdr-features/tristate"
 )
 
 // The codes of which one stands beside the label gdr.degraded where it is true, and those that make
@@ -55,10 +54,8 @@ func disagree(r *report.Report) string {
 		return "a slow link, and check does not say so"
 	case value != "" && (r.Labels[label.Capable] != "true" || r.Unknown[label.Degraded]):
 		return "a value where nothing is judged"
-	case value == "" && r.Labels[label.Capable] == "true" && r.Verdict.Degraded != tristate.Unknown:
+	case value == "" && r.Labels[label.Capable] == "true" && !r.Unknown[label.Degraded]:
 		return "neither a value nor unknown"
-	case value == "" && r.Unknown[label.Degraded] && r.Matrix.Complete && r.RDMA.Complete:
-		return "kept as it was published where links do not say what they can"
 	}
 	return ""
 }

@@ -34,13 +34,11 @@ func (l labels) with(others labels) labels {
 	return all
 }
 
-// unused are the labels of every machine before a driver is loaded, as root sees it: its near NICs have
-// no port. Where they have one, nothing is known to be degraded, since these links do not say what they can.
+// unused are the labels of every machine before a driver is loaded, as root sees it.
 var unused = labels{
 	"gpudirect.rdma.capable": "true", "gdr.topology": "virtual",
 	"gpudirect.rdma": "false", "gdr.reason": "GPUDriverNotLoaded", "gdr.peermem": "false", "gdr.dmabuf": "false",
 	"gdr.peerdirect": "none", "gdr.rate": "0", "gdr.iommu": "off", "gdr.acs": "clear", "gpudirect.storage": "false",
-	"gdr.degraded": "true",
 }
 
 // bare are the labels of node before a driver is loaded.

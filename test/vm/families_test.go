@@ -51,7 +51,7 @@ func TestEFA(t *testing.T) {
 	m.expectTopology(root)
 	a := m.startAgent(bare)
 	// A provider that is for AWS's own accelerators proves nothing for a GPU.
-	port := labels{"gdr.link": "unspecified", "gdr.rate": "100", "gdr.degraded": ""}
+	port := labels{"gdr.link": "unspecified", "gdr.rate": "100"}
 	m.load("neuron")
 	m.loadNeeds("efa")
 	a.soon(func() []time.Duration {
@@ -123,7 +123,7 @@ func TestTwoVendors(t *testing.T) {
 	a.expect("bnxt_en loaded", bare.with(labels{"gdr.reason": "NoRDMADevice"}), func() { m.load("bnxt_en") })
 
 	usable := bare.with(labels{
-		"gdr.link": "ethernet", "gdr.rate": "100", "gpudirect.rdma": "true", "gdr.reason": "", "gdr.dmabuf": "true", "gdr.degraded": "",
+		"gdr.link": "ethernet", "gdr.rate": "100", "gpudirect.rdma": "true", "gdr.reason": "", "gdr.dmabuf": "true",
 	})
 	a.expect("the kernel's own bnxt_re loaded", usable, func() { m.load("inbox/bnxt_re") })
 	m.driven = map[string]driven{"N": {driver: "nvidia"}, "t": {"bnxt_en", "bnxt_re0"}}
@@ -160,7 +160,7 @@ func (m *machine) amdgpu(bare labels) {
 	m.load("amdgpu")
 	m.expectLabels(root, bare.with(labels{"gdr.reason": "NoRDMADevice"}))
 	m.load("bnxt_re")
-	port := bare.with(labels{"gdr.link": "ethernet", "gdr.rate": "100", "gdr.degraded": ""})
+	port := bare.with(labels{"gdr.link": "ethernet", "gdr.rate": "100"})
 	a := m.startAgent(port.with(labels{"gdr.reason": "PeermemNotLoaded"}))
 	usable := port.with(labels{"gpudirect.rdma": "true", "gdr.reason": "", "gdr.peermem": "true"})
 	a.expect("a process opens /dev/kfd", usable, func() { m.try(wire.Request{Command: wire.Read, Path: "/dev/kfd"}) })
@@ -206,7 +206,7 @@ func TestInstinct(t *testing.T) {
 	client := bare.with(labels{"gdr.peermem": "true"})
 	a.expect("amdgpu loaded", client.with(labels{"gdr.reason": "NICDriverNotLoaded"}), func() { m.load("amdgpu") })
 	a.expect("ionic loaded", client.with(labels{"gdr.reason": "NoRDMADevice"}), func() { m.load("ionic") })
-	usable := client.with(labels{"gdr.link": "ethernet", "gdr.rate": "100", "gpudirect.rdma": "true", "gdr.reason": "", "gdr.degraded": ""})
+	usable := client.with(labels{"gdr.link": "ethernet", "gdr.rate": "100", "gpudirect.rdma": "true", "gdr.reason": ""})
 	a.expect("ionic_rdma loaded", usable, func() { m.load("ionic_rdma") })
 	m.driven = map[string]driven{"M": {driver: "amdgpu"}, "p": {"ionic", "ionic_0"}}
 	for _, uid := range []uint32{root, nobody} {
