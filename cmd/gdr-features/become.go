@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"gdr-features/internal/cli"
 	"gdr-features/internal/cli/machineflags"
+	"gdr-features/internal/cli/nodescommand"
 	"gdr-features/internal/config"
 	"gdr-features/internal/snapshot"
 )
@@ -44,7 +44,7 @@ func (a *app) ofCluster(c *cobra.Command, words ...string) *cobra.Command {
 		if wrong != nil {
 			return wrong
 		}
-		return a.become(cli.NodesProgram, slices.Concat(args, []string{"--"}, names))
+		return a.become(nodescommand.Program, slices.Concat(args, []string{"--"}, names))
 	}
 	return c
 }

@@ -11,9 +11,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"gdr-features/internal/cli"
+	"gdr-features/internal/cli/examplecommand"
 	"gdr-features/internal/cli/imagecommand"
 	"gdr-features/internal/cli/machineflags"
+	"gdr-features/internal/cli/nodescommand"
 )
 
 // everyCommand are the commands in the order of the help: those of gdr-features, those below
@@ -34,7 +35,7 @@ func everyCommand() []*cobra.Command {
 		}
 	}
 	plugin := &cobra.Command{Use: "gdr", Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gdr"}}
-	image, job := imagecommand.New(nil, os.Getenv), cli.ExampleCommand(&cli.Nodes{})
+	image, job := imagecommand.New(nil, os.Getenv), examplecommand.New(&nodescommand.Flags{})
 	plugin.AddCommand(job, image)
 	return append(all, job, image)
 }

@@ -14,6 +14,7 @@ import (
 
 	"gdr-features/internal/cli"
 	"gdr-features/internal/cli/machineflags"
+	"gdr-features/internal/cli/nodescommand"
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
@@ -102,8 +103,8 @@ the variables are ignored.`,
 	judging := []*cobra.Command{a.labelsCommand(), a.topoCommand(), a.checkCommand(), a.explainCommand(), a.envCommand(), a.claimCommand(), a.logCommand()}
 	recording := a.snapshotCommand()
 	proof, proofs := a.proofCommands()
-	nodes := a.ofCluster(cli.NodesCommand(&cli.Nodes{}))
-	nodes.AddCommand(a.ofCluster(cli.DiffCommand(&cli.Nodes{}), "diff"), a.ofCluster(cli.HistoryCommand(&cli.Nodes{}), "history"))
+	nodes := a.ofCluster(nodescommand.Nodes(&nodescommand.Flags{}))
+	nodes.AddCommand(a.ofCluster(nodescommand.Diff(&nodescommand.Flags{}), "diff"), a.ofCluster(nodescommand.History(&nodescommand.Flags{}), "history"))
 	c.AddCommand(judging...)
 	c.AddCommand(proof, recording, a.diffCommand(), nodes, a.runCommand(), a.copyCommand(), cli.VersionCommand("gdr-features", version))
 	for _, command := range slices.Concat(judging, proofs, []*cobra.Command{c}) {

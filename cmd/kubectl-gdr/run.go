@@ -16,8 +16,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"gdr-features/internal/cli"
+	"gdr-features/internal/cli/examplecommand"
 	"gdr-features/internal/cli/imagecommand"
 	"gdr-features/internal/cli/logcommand"
+	"gdr-features/internal/cli/nodescommand"
 	"gdr-features/internal/label"
 	"gdr-features/internal/nodes"
 	"gdr-features/internal/nodes/apiserver"
@@ -43,13 +45,13 @@ func run(ctx context.Context, args []string, s streams) int {
 type program struct {
 	streams
 	page  io.Writer // out with lines broken on a terminal
-	flags cli.Nodes
+	flags nodescommand.Flags
 }
 
 // command is kubectl gdr, which shows nodes, with the commands diff, history, example, log and image below it.
 func command(s streams, page io.Writer) *cobra.Command {
 	p := &program{streams: s, page: page}
-	c, diff, history := cli.NodesCommand(&p.flags), cli.DiffCommand(&p.flags), cli.HistoryCommand(&p.flags)
+	c, diff, history := nodescommand.Nodes(&p.flags), nodescommand.Diff(&p.flags), nodescommand.History(&p.flags)
 	history.ValidArgsFunction = p.completeNode
 	c.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gdr"}
 	c.Version = cli.Version(version)
@@ -58,7 +60,7 @@ func command(s streams, page io.Writer) *cobra.Command {
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(&cobra.Command{Hidden: true}) // help is the name of a node
 	log := logcommand.Log{In: s.in, Out: s.out, Page: page, Err: s.err, Now: s.now}
-	job := cli.ExampleCommand(&p.flags)
+	job := examplecommand.New(&p.flags)
 	job.RunE = p.example
 	c.AddCommand(diff, history, job, log.Command("kubectl gdr", ""), imagecommand.New(s.out, os.Getenv))
 	return c

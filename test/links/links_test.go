@@ -18,6 +18,7 @@ const module = "gdr-features/"
 var rooms = []string{
 	"internal/rooms/", "source/container", "internal/assign", "internal/frameworks", "internal/dra", "internal/explain", "internal/picture", "internal/snapshot",
 	"internal/image", "internal/joblog", "internal/mechanism", "internal/nodes", "internal/render", "internal/cli/logcommand", "internal/cli/imagecommand",
+	"internal/cli/nodescommand", "internal/cli/examplecommand", "deploy/examples",
 }
 
 // readers are the packages that read a machine or judge it.
@@ -31,7 +32,7 @@ func TestLinks(t *testing.T) {
 		never []string
 		needs string // a package that it is known to link: the list is not empty
 	}{
-		{"gdr-features", []string{"internal/nodes", "internal/cli/imagecommand", "internal/agent", "internal/publish", "internal/monitor"}, "internal/rooms/pod"},
+		{"gdr-features", []string{"internal/nodes", "internal/cli/imagecommand", "internal/cli/examplecommand", "deploy/examples", "internal/agent", "internal/publish", "internal/monitor"}, "internal/rooms/pod"},
 		{"gdr-features-agent", rooms, "internal/report"},
 		{"kubectl-gdr", append(slices.Clone(readers), "internal/rooms/", "internal/assign", "internal/frameworks", "internal/cli/machineflags"), "internal/nodes"},
 	} {

@@ -1,19 +1,23 @@
-package cli
+// Package nodescommand has the flags and help of kubectl gdr, which is also gdr-features nodes, and
+// of the commands diff and history below it.
+package nodescommand
 
 import (
 	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"gdr-features/internal/cli"
 )
 
-// NodesProgram is the program that `gdr-features nodes` and `slices` become, and that kubectl
-// runs for `kubectl gdr`: it also runs on macOS and Windows.
-const NodesProgram = "kubectl-gdr"
+// Program is what `gdr-features nodes` becomes, and what kubectl runs for `kubectl gdr`. It also
+// runs on macOS and Windows.
+const Program = "kubectl-gdr"
 
-// Nodes are the flags of the commands nodes, nodes diff and nodes history; only nodes has
+// Flags are those of the commands nodes, nodes diff and nodes history; only nodes has
 // Summarize and Wait.
-type Nodes struct {
+type Flags struct {
 	Kubeconfig, Context  string
 	Namespace            string
 	JobNamespace         string // of example
@@ -26,8 +30,8 @@ type Nodes struct {
 	Wait                 time.Duration
 }
 
-// NodesCommand is the command nodes with its flags and help, but without its action.
-func NodesCommand(o *Nodes) *cobra.Command {
+// Nodes is the command nodes with its flags and help, but without its action.
+func Nodes(o *Flags) *cobra.Command {
 	c := o.define(&cobra.Command{
 		Use:   "nodes [NODE...]",
 		Short: "Show the nodes of a cluster, one line each, and why some are not ready",
@@ -70,8 +74,8 @@ nothing.`,
 	return c
 }
 
-// HistoryCommand is the command nodes history with its flags and help, but without its action.
-func HistoryCommand(o *Nodes) *cobra.Command {
+// History is the command nodes history with its flags and help, but without its action.
+func History(o *Flags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "history NODE",
 		Short: "Show what changed on a node, and when",
@@ -83,14 +87,14 @@ error, also when the node has published nothing.`,
   kubectl gdr history hgx-2 -o json | jq '.changes[] | select(.name == "gdr.rate")'`,
 		Args: cobra.ExactArgs(1),
 	}
-	o.access(c)
-	Output(c, &o.Output, "table or json", "table", "json")
+	o.Access(c)
+	cli.Output(c, &o.Output, "table or json", "table", "json")
 	c.Flags().BoolVar(&o.NoHeaders, "no-headers", false, "print no headings, for scripts")
 	return c
 }
 
-// DiffCommand is the command nodes diff with its flags and help, but without its action.
-func DiffCommand(o *Nodes) *cobra.Command {
+// Diff is the command nodes diff with its flags and help, but without its action.
+func Diff(o *Flags) *cobra.Command {
 	c := o.define(&cobra.Command{
 		Use:   "diff [NODE...]",
 		Short: "Show which nodes of a kind are not alike, and in what",
@@ -124,23 +128,23 @@ also when a NODE has published nothing.`,
 }
 
 // define defines the flags that all these commands have; noHeaders is the help of one.
-func (o *Nodes) define(c *cobra.Command, noHeaders string) *cobra.Command {
+func (o *Flags) define(c *cobra.Command, noHeaders string) *cobra.Command {
 	c.ValidArgsFunction = cobra.NoFileCompletions
-	o.access(c)
+	o.Access(c)
 	f := c.Flags()
 	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "show the agents of all namespaces")
 	f.StringVarP(&o.Selector, "selector", "l", "", "label selector, such as pool=train,gdr.level=PIX")
 	f.StringVar(&o.Ready, "ready", "", "only nodes with this readiness: true, false or unknown")
 	f.StringSliceVar(&o.Reasons, "reason", nil, "only nodes with one of these reasons")
-	Output(c, &o.Output, "table, wide or json", "table", "wide", "json")
+	cli.Output(c, &o.Output, "table, wide or json", "table", "wide", "json")
 	f.BoolVar(&o.NoHeaders, "no-headers", false, noHeaders)
 	f.IntVar(&o.ChunkSize, "chunk-size", 500, "how many objects to ask the API server for at a time, 0 for all at once")
-	Words(c, "ready", nodesReady...)
+	cli.Words(c, "ready", nodesReady...)
 	return c
 }
 
-// access defines the flags that say where the agents are.
-func (o *Nodes) access(c *cobra.Command) {
+// Access defines the flags that say where the agents are.
+func (o *Flags) Access(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file, instead of $KUBECONFIG and ~/.kube/config")
 	f.StringVar(&o.Context, "context", "", "context of the kubeconfig, instead of the current one")
@@ -150,9 +154,9 @@ func (o *Nodes) access(c *cobra.Command) {
 var nodesReady = []string{"true", "false", "unknown"}
 
 // Validate finds flags that are wrong or contradict each other.
-func (o *Nodes) Validate() error {
+func (o *Flags) Validate() error {
 	if o.Ready != "" {
-		if err := OneOf("ready", o.Ready, nodesReady...); err != nil {
+		if err := cli.OneOf("ready", o.Ready, nodesReady...); err != nil {
 			return err
 		}
 	}

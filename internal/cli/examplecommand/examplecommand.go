@@ -1,13 +1,15 @@
-package cli
+// Package examplecommand has the flags and help of kubectl gdr example.
+package examplecommand
 
 import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/deploy/examples"
+	"gdr-features/internal/cli/nodescommand"
 )
 
-// ExampleCommand is the command nodes example with its flags and help, but without its action.
-func ExampleCommand(o *Nodes) *cobra.Command {
+// New is the command with its flags and help, but without its action.
+func New(o *nodescommand.Flags) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "example [NAME]",
 		Short: "Print an example job, filled in from the cluster",
@@ -29,7 +31,7 @@ status: 0; 1 on an error, also when no ready node is selected.`,
 		Args:      cobra.MaximumNArgs(1),
 		ValidArgs: examples.Names(),
 	}
-	o.access(c)
+	o.Access(c)
 	c.Flags().StringVarP(&o.Selector, "selector", "l", "", "label selector of Nodes, such as pool=train,gdr.level=PIX")
 	c.Flags().StringVar(&o.JobNamespace, "job-namespace", "", "namespace of the job, instead of that of the kubeconfig")
 	return c
