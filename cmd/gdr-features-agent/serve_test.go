@@ -41,9 +41,10 @@ func TestProbesAmongSlowClients(t *testing.T) {
 			defer server.Close()
 			var all sync.WaitGroup
 			defer func() { end(); all.Wait() }()
+			elsewhere := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)} // a Pod's address, not the kubelet's
 			for range clients {
 				all.Go(func() {
-					c, err := (&net.Dialer{Timeout: 20 * time.Second}).DialContext(ctx, "tcp", address)
+					c, err := (&net.Dialer{Timeout: 20 * time.Second, LocalAddr: elsewhere}).DialContext(ctx, "tcp", address)
 					if err != nil {
 						return
 					}
