@@ -67,6 +67,13 @@ func TestConfirmed(t *testing.T) {
 	}
 }
 
+// alive reports whether the watch is.
+func alive(p *Publisher) bool {
+	p.cache.mu.Lock()
+	defer p.cache.mu.Unlock()
+	return p.cache.alive
+}
+
 // A watch that has sent nothing for three minutes, not even a bookmark, does not count any more: the
 // object is read each time until a watch sends something.
 func TestSilentWatch(t *testing.T) {
@@ -86,8 +93,8 @@ func TestSilentWatch(t *testing.T) {
 					}
 				}
 				noticed := time.Since(began)
-				if noticed > maxSilence+time.Second || p.cache.alive {
-					t.Errorf("silent for %v, and counted as alive: %v", noticed, p.cache.alive)
+				if noticed > maxSilence+time.Second || alive(p) {
+					t.Errorf("silent for %v, and counted as alive: %v", noticed, alive(p))
 				}
 				if e := hook.AllEntries(); len(e) == 0 || !errors.Is(e[0].Data["error"].(error), errSilent) {
 					t.Errorf("logged %v", e)
@@ -99,8 +106,8 @@ func TestSilentWatch(t *testing.T) {
 				asked := len(s.requests())
 				s.holds(works)
 				time.Sleep(maxSilence + 2*time.Minute)
-				if _, err := p.current(t.Context()); err != nil || !p.cache.alive || s.gets != 2 {
-					t.Errorf("alive %v, read %d times, error %v", p.cache.alive, s.gets, err)
+				if _, err := p.current(t.Context()); err != nil || !alive(p) || s.gets != 2 {
+					t.Errorf("alive %v, read %d times, error %v", alive(p), s.gets, err)
 				}
 				t.Logf("read instead after %v; %d requests to watch in an hour of silence, %d in a day with bookmarks", noticed, asked, idle)
 				if len(hook.AllEntries()) > 3 || asked > 70 || idle > 50 {
