@@ -1,7 +1,7 @@
 package verdict
 
 import (
-	"slices"
+	"sync"
 
 	"gdr-features/source/pci"
 	"gdr-features/topology"
@@ -29,12 +29,10 @@ type Link struct {
 // links returns the links of the cards of the eligible GPUs and NICs, once each, then those between
 // the bridges above the GPUs and their nearest NICs.
 func (node *Node) links() []Link {
-	near := node.nearFunctions()
-	nearCard := func(card *pci.Function) bool {
-		return slices.ContainsFunc(near, func(fn *pci.Function) bool {
-			of, _ := node.PCI.Slot(fn)
-			return of == card
-		})
+	near, nearCards := node.nearFunctions(), map[pci.Address]bool{}
+	for _, fn := range near {
+		card, _ := node.PCI.Slot(fn)
+		nearCards[card.Address] = true
 	}
 	var all []Link
 	done := map[pci.Address]bool{}
@@ -47,31 +45,45 @@ func (node *Node) links() []Link {
 			continue
 		}
 		done[card.Address] = true
-		l := Link{Of: fn, Lower: card, Upper: port, Less: card, Near: nearCard(card)}
+		l := Link{Of: fn, Lower: card, Upper: port, Less: card, Near: nearCards[card.Address]}
 		l.Full, l.Lacks = pci.FullLink(card, port, fn.NIC != nil)
 		all = append(all, l)
 	}
+	ofMetal := node.Platform.Virtual == tristate.False || node.PCI.CPUPort()
+	others := sync.OnceValue(node.besideGPUs)
 	for _, fn := range near {
 		for _, lower := range node.uplinks(fn) {
-			if !done[lower.Address] {
-				done[lower.Address] = true
-				all = append(all, node.between(lower, fn))
+			if done[lower.Address] {
+				continue
 			}
+			done[lower.Address] = true
+			l := Link{Of: fn, Lower: lower, Upper: node.PCI.Port(lower), Between: true, Near: true}
+			if l.Upper != nil && ofMetal { // else the bridges may be those of a hypervisor
+				l.between(others()[lower.Address])
+			}
+			all = append(all, l)
 		}
 	}
 	return all
 }
 
-// nearFunctions are each eligible GPU followed by its nearest NICs. In the place of a virtual function
-// stands its physical one, which has the link.
+// nearFunctions are the eligible GPUs and their nearest NICs, once each. In the place of a virtual
+// function stands its physical one, which has the link.
 func (node *Node) nearFunctions() (all []*pci.Function) {
+	seen := map[*pci.Function]bool{}
+	add := func(fn *pci.Function) {
+		if !seen[fn] {
+			seen[fn] = true
+			all = append(all, fn)
+		}
+	}
 	for _, gpu := range node.Matrix.GPUs {
 		if !gpu.Eligible {
 			continue
 		}
-		all = append(all, gpu.Function)
+		add(gpu.Function)
 		for _, fn := range gpu.Near(topology.Usable).Functions {
-			all = append(all, node.PCI.Place(fn))
+			add(node.PCI.Place(fn))
 		}
 	}
 	return all
@@ -95,39 +107,36 @@ func (node *Node) uplinks(fn *pci.Function) (ports []*pci.Function) {
 	return ports
 }
 
-// between judges the link above an upstream port by what either end shows. It is not known where
-// the bridges may be those of a hypervisor.
-func (node *Node) between(lower, below *pci.Function) Link {
-	l := Link{Of: below, Lower: lower, Upper: node.PCI.Port(lower), Between: true, Near: true}
-	if l.Upper == nil || node.Platform.Virtual != tristate.False && !node.PCI.CPUPort() {
-		return l
-	}
-	speed := !node.onlyGPUs(lower)
-	for _, ends := range [...][2]*pci.Function{{lower, l.Upper}, {l.Upper, lower}} {
+// between judges a link between two bridges by what either end shows; with speed also how fast
+// it is.
+func (l *Link) between(speed bool) {
+	for _, ends := range [...][2]*pci.Function{{l.Lower, l.Upper}, {l.Upper, l.Lower}} {
 		switch full, lacks := pci.FullLink(ends[0], ends[1], speed); full {
 		case tristate.False:
 			l.Full, l.Lacks, l.Less = full, lacks, ends[0]
-			return l
+			return
 		case tristate.True:
 			l.Full = full
 		case tristate.Unknown:
 		}
 	}
-	return l
 }
 
-// onlyGPUs: below a switch are only GPUs, of whose card it may be. The driver of an idle GPU
-// may slow down the link above such a switch instead of the GPU's own.
-func (node *Node) onlyGPUs(bridge *pci.Function) bool {
+// besideGPUs are the bridges that have more below them than GPUs, of whose cards other switches may
+// be. The driver of an idle GPU may slow down the link above such a switch instead of the GPU's own.
+func (node *Node) besideGPUs() map[pci.Address]bool {
+	bridges := map[pci.Address]bool{}
 	for fn := range node.PCI.All() {
-		if fn.Bridge() || !slices.Contains(fn.Bridges, bridge.Address) {
+		if fn.Bridge() {
 			continue
 		}
 		first := fn.Address
 		first.Function = 0 // its audio and USB functions are beside it
 		if gpu := node.PCI.Find(first); gpu == nil || gpu.GPU == nil {
-			return false
+			for _, b := range fn.Bridges {
+				bridges[b] = true
+			}
 		}
 	}
-	return true
+	return bridges
 }
