@@ -13,7 +13,7 @@ import (
 	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/cli/nodescommand"
 	"gdr-features/internal/config"
-	"gdr-features/internal/snapshot"
+	"gdr-features/internal/rooms/snapshot"
 )
 
 // ofCluster returns nodes or nodes diff, which has its flags for help, completion and

@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"gdr-features/internal/cli"
-	"gdr-features/internal/dra"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/dra"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/show"
 	"gdr-features/topology"

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gdr-features/internal/assign"
 	"gdr-features/internal/cli"
-	"gdr-features/internal/frameworks"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/assign"
+	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/show"
 	"gdr-features/source/pci"

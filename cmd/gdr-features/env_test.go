@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/frameworks"
+	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 )

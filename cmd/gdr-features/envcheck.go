@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"gdr-features/internal/cli"
-	"gdr-features/internal/explain"
-	"gdr-features/internal/frameworks"
+	"gdr-features/internal/rooms/explain"
+	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/show"
 	"gdr-features/tristate"

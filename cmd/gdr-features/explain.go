@@ -10,10 +10,10 @@ import (
 
 	"gdr-features/docs/reasons"
 	"gdr-features/internal/cli"
-	"gdr-features/internal/explain"
 	"gdr-features/internal/findings"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/explain"
 	"gdr-features/internal/rooms/pod"
 	"gdr-features/internal/terminal"
 )

@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/cli/logcommand"
-	"gdr-features/internal/explain"
-	"gdr-features/internal/joblog"
+	"gdr-features/internal/fleet/joblog"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/explain"
 	"gdr-features/tristate"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/frameworks"
-	"gdr-features/internal/mechanism"
+	"gdr-features/internal/fleet/mechanism"
+	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/test/machine"
 )
 
@@ -274,7 +274,7 @@ func TestPodGPUs(t *testing.T) {
 func TestForTakes(t *testing.T) {
 	for _, name := range frameworks.Names() {
 		if !slices.Contains(mechanism.Names(), name) {
-			t.Errorf("check --pod --for does not take %s: it has no row in internal/mechanism (rows.go)", name)
+			t.Errorf("check --pod --for does not take %s: it has no row in internal/fleet/mechanism (rows.go)", name)
 		}
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/cli"
-	"gdr-features/internal/explain"
 	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/explain"
 	"gdr-features/internal/rooms/proof"
-	"gdr-features/internal/snapshot"
+	"gdr-features/internal/rooms/snapshot"
 	"gdr-features/tristate"
 )
 

@@ -17,8 +17,8 @@ import (
 	"gdr-features/internal/cli/nodescommand"
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/snapshot"
 	"gdr-features/internal/sanitize"
-	"gdr-features/internal/snapshot"
 	"gdr-features/internal/terminal"
 	"gdr-features/topology"
 )

@@ -9,7 +9,7 @@ import (
 
 	"gdr-features/internal/cli"
 	"gdr-features/internal/report"
-	"gdr-features/internal/snapshot"
+	"gdr-features/internal/rooms/snapshot"
 )
 
 func (a *app) snapshotCommand() *cobra.Command {

@@ -10,7 +10,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/report"
-	"gdr-features/internal/snapshot"
+	"gdr-features/internal/rooms/snapshot"
 	"gdr-features/source/rdma"
 	"gdr-features/test/machine"
 )

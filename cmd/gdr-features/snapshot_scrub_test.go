@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/host"
-	"gdr-features/internal/snapshot"
+	"gdr-features/internal/rooms/snapshot"
 	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/cli"
-	"gdr-features/internal/picture"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/picture"
 	"gdr-features/internal/view"
 )
 

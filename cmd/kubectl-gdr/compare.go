@@ -6,9 +6,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/cli"
-	"gdr-features/internal/nodes"
-	"gdr-features/internal/nodes/alike"
-	"gdr-features/internal/nodes/apiserver"
+	"gdr-features/internal/fleet/nodes"
+	"gdr-features/internal/fleet/nodes/alike"
+	"gdr-features/internal/fleet/nodes/apiserver"
 )
 
 func (p *program) diff(cmd *cobra.Command, names []string) error {

@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"gdr-features/deploy/examples"
+	"gdr-features/internal/fleet/nodes/apiserver"
+	"gdr-features/internal/fleet/nodes/example"
 	"gdr-features/internal/label"
-	"gdr-features/internal/nodes/apiserver"
-	"gdr-features/internal/nodes/example"
 )
 
 func (p *program) example(cmd *cobra.Command, names []string) error {

@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gdr-features/internal/fleet/nodes"
+	"gdr-features/internal/fleet/nodes/apiserver"
 	"gdr-features/internal/label"
-	"gdr-features/internal/nodes"
-	"gdr-features/internal/nodes/apiserver"
 )
 
 func (p *program) history(cmd *cobra.Command, names []string) error {

@@ -20,9 +20,9 @@ import (
 	"gdr-features/internal/cli/imagecommand"
 	"gdr-features/internal/cli/logcommand"
 	"gdr-features/internal/cli/nodescommand"
+	"gdr-features/internal/fleet/nodes"
+	"gdr-features/internal/fleet/nodes/apiserver"
 	"gdr-features/internal/label"
-	"gdr-features/internal/nodes"
-	"gdr-features/internal/nodes/apiserver"
 	"gdr-features/internal/terminal"
 )
 

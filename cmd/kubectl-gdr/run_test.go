@@ -164,7 +164,7 @@ func TestReadsNoMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	packages := strings.Fields(string(out))
-	if !slices.Contains(packages, "gdr-features/internal/nodes") {
+	if !slices.Contains(packages, "gdr-features/internal/fleet/nodes") {
 		t.Fatalf("dependencies are %q", packages)
 	}
 	for _, name := range packages {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gdr-features/internal/cli"
-	"gdr-features/internal/nodes"
+	"gdr-features/internal/fleet/nodes"
 	"gdr-features/tristate"
 )
 

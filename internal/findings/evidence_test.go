@@ -75,7 +75,7 @@ what ` + "`env`" + ` prints; the commands that fixes name.
 
 func writeStates(t *testing.T, page *strings.Builder) {
 	t.Helper()
-	logs, err := filepath.Glob("../joblog/testdata/logs/*")
+	logs, err := filepath.Glob("../fleet/joblog/testdata/logs/*")
 	if err != nil || len(logs) == 0 {
 		t.Fatal("no logs", err)
 	}
@@ -94,7 +94,7 @@ func writeStates(t *testing.T, page *strings.Builder) {
 
 %d states of nodes, each with the report or the source that describes it. TestFailures (internal/findings) lays each out,
 expects the finding, and expects it gone once the cause is. %d further states follow from sources alone. %d logs of jobs
-are read by TestLogs (internal/joblog); the first line of each names its thread.
+are read by TestLogs (internal/fleet/joblog); the first line of each names its thread.
 
 | what happened there | source | what check says |
 |---|---|---|

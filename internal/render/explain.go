@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/explain"
 	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/explain"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/view"
 	"gdr-features/source/pci"

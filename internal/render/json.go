@@ -4,11 +4,11 @@ package render
 import (
 	"io"
 
-	"gdr-features/internal/explain"
 	"gdr-features/internal/finding"
 	"gdr-features/internal/label"
 	"gdr-features/internal/nodelabel"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/explain"
 	"gdr-features/internal/rooms/pod"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/show"

@@ -16,11 +16,11 @@ import (
 	"time"
 	"unicode"
 
-	"gdr-features/internal/explain"
 	"gdr-features/internal/label"
-	"gdr-features/internal/picture"
 	"gdr-features/internal/render"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/explain"
+	"gdr-features/internal/rooms/picture"
 	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/test/testsize"

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"gdr-features/host"
-	"gdr-features/internal/snapshot"
+	"gdr-features/internal/rooms/snapshot"
 	"gdr-features/source"
 	"gdr-features/source/container"
 	"gdr-features/source/family"

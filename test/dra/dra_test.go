@@ -17,9 +17,9 @@ import (
 	"k8s.io/dynamic-resource-allocation/structured"
 	"sigs.k8s.io/yaml"
 
-	"gdr-features/internal/assign"
-	"gdr-features/internal/dra"
 	"gdr-features/internal/label"
+	"gdr-features/internal/rooms/assign"
+	"gdr-features/internal/rooms/dra"
 	"gdr-features/topology"
 )
 

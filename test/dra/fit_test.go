@@ -9,8 +9,8 @@ import (
 	"k8s.io/dynamic-resource-allocation/cel"
 	"k8s.io/dynamic-resource-allocation/structured"
 
-	"gdr-features/internal/assign"
-	"gdr-features/internal/dra"
+	"gdr-features/internal/rooms/assign"
+	"gdr-features/internal/rooms/dra"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 )

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/dynamic-resource-allocation/structured"
 
-	"gdr-features/internal/dra"
-	"gdr-features/internal/dradriver"
+	"gdr-features/internal/rooms/dra"
+	"gdr-features/internal/rooms/dradriver"
 	"gdr-features/topology"
 )
 

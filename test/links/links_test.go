@@ -16,8 +16,7 @@ const module = "gdr-features/"
 
 // rooms are the packages that only some commands need.
 var rooms = []string{
-	"internal/rooms/", "source/container", "internal/assign", "internal/frameworks", "internal/dra", "internal/explain", "internal/picture", "internal/snapshot",
-	"internal/image", "internal/joblog", "internal/mechanism", "internal/nodes", "internal/render", "internal/cli/logcommand", "internal/cli/imagecommand",
+	"internal/rooms/", "internal/fleet/", "source/container", "internal/render", "internal/cli/logcommand", "internal/cli/imagecommand",
 	"internal/cli/nodescommand", "internal/cli/examplecommand", "deploy/examples",
 }
 
@@ -32,9 +31,9 @@ func TestLinks(t *testing.T) {
 		never []string
 		needs string // a package that it is known to link: the list is not empty
 	}{
-		{"gdr-features", []string{"internal/nodes", "internal/cli/imagecommand", "internal/cli/examplecommand", "deploy/examples", "internal/agent", "internal/publish", "internal/monitor"}, "internal/rooms/pod"},
+		{"gdr-features", []string{"internal/fleet/nodes", "internal/cli/imagecommand", "internal/cli/examplecommand", "deploy/examples", "internal/agent", "internal/publish", "internal/monitor"}, "internal/rooms/pod"},
 		{"gdr-features-agent", rooms, "internal/report"},
-		{"kubectl-gdr", append(slices.Clone(readers), "internal/rooms/", "internal/assign", "internal/frameworks", "internal/cli/machineflags"), "internal/nodes"},
+		{"kubectl-gdr", append(slices.Clone(readers), "internal/rooms/", "internal/cli/machineflags"), "internal/fleet/nodes"},
 	} {
 		t.Run(program.name, func(t *testing.T) {
 			packages := linked(t, program.name)

@@ -32,8 +32,8 @@ var (
 		{dir: "verdict"},
 		{dir: "topology"},
 		{dir: "internal/nodelabel"},
-		{dir: "internal/assign"},
-		{dir: "internal/frameworks"},
+		{dir: "internal/rooms/assign"},
+		{dir: "internal/rooms/frameworks"},
 		findings,
 	}
 )

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"gdr-features/internal/assign"
+	"gdr-features/internal/rooms/assign"
 	"gdr-features/test/machine"
 	"gdr-features/topology"
 )

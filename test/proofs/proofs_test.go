@@ -12,7 +12,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/report"
-	"gdr-features/internal/snapshot"
+	"gdr-features/internal/rooms/snapshot"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 )

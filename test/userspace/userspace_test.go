@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/image"
+	"gdr-features/internal/fleet/image"
 	"gdr-features/test/machine"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/cli"
-	"gdr-features/internal/image"
-	"gdr-features/internal/mechanism"
+	"gdr-features/internal/fleet/image"
+	"gdr-features/internal/fleet/mechanism"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/show"
 	"gdr-features/tristate"

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/internal/cli"
-	"gdr-features/internal/joblog"
+	"gdr-features/internal/fleet/joblog"
 )
 
 // Log is the command log, which reads the log of a job.

@@ -1,7 +1,7 @@
 // Package diff says what changed on a machine between two readings of it: what is published
 // and what check finds first, then what a job feels first. It is pure.
 //
-// The fleet compares what agents publish (internal/nodes/alike). Two readings of one machine
+// The fleet compares what agents publish (internal/fleet/nodes/alike). Two readings of one machine
 // have more: links, firmware, parameters, and places that stay what they are.
 package diff
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/finding"
-	"gdr-features/internal/frameworks"
+	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/internal/version"
 )
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/internal/assign"
 	"gdr-features/internal/finding"
 	"gdr-features/internal/findings"
+	"gdr-features/internal/rooms/assign"
 	"gdr-features/internal/show"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/assign"
 	"gdr-features/internal/finding"
-	"gdr-features/internal/frameworks"
+	"gdr-features/internal/rooms/assign"
+	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/internal/show"
 	"gdr-features/source/rdma"
 )

@@ -7,8 +7,8 @@ import (
 
 	"gdr-features/internal/finding"
 	"gdr-features/internal/findings"
-	"gdr-features/internal/frameworks"
-	"gdr-features/internal/image"
+	"gdr-features/internal/fleet/image"
+	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/internal/version"
 	"gdr-features/source/container"
 	"gdr-features/source/family"

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"gdr-features/internal/assign"
 	"gdr-features/internal/finding"
 	"gdr-features/internal/findings"
-	"gdr-features/internal/frameworks"
+	"gdr-features/internal/rooms/assign"
+	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/source/container"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"

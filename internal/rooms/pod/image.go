@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"gdr-features/internal/assign"
 	"gdr-features/internal/finding"
-	"gdr-features/internal/image"
+	"gdr-features/internal/fleet/image"
+	"gdr-features/internal/rooms/assign"
 	"gdr-features/source/family"
 	"gdr-features/tristate"
 )

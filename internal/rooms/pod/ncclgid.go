@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/finding"
-	"gdr-features/internal/frameworks"
+	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/source/rdma"
 )
 

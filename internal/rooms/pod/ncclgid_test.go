@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/internal/frameworks"
+	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/source/rdma"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"gdr-features/internal/finding"
 	"gdr-features/internal/findings"
-	"gdr-features/internal/frameworks"
+	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"

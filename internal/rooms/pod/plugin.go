@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"gdr-features/internal/finding"
-	"gdr-features/internal/frameworks"
-	"gdr-features/internal/image"
-	"gdr-features/internal/mechanism"
+	"gdr-features/internal/fleet/image"
+	"gdr-features/internal/fleet/mechanism"
+	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/source/family"
 )
 

@@ -5,9 +5,9 @@ package pod
 import (
 	"slices"
 
-	"gdr-features/internal/assign"
-	"gdr-features/internal/frameworks"
-	"gdr-features/internal/image"
+	"gdr-features/internal/fleet/image"
+	"gdr-features/internal/rooms/assign"
+	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/source/container"
 	"gdr-features/source/platform"
 	"gdr-features/topology"

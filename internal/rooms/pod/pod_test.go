@@ -11,9 +11,9 @@ import (
 
 	"gdr-features/docs/reasons"
 	"gdr-features/host"
-	"gdr-features/internal/assign"
 	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/assign"
 	"gdr-features/internal/rooms/pod"
 	"gdr-features/test/machine"
 	"gdr-features/tristate"

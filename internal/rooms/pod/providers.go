@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/finding"
-	"gdr-features/internal/image"
+	"gdr-features/internal/fleet/image"
 	"gdr-features/source/family"
 	"gdr-features/tristate"
 )

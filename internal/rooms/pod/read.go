@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"gdr-features/host"
-	"gdr-features/internal/assign"
 	"gdr-features/internal/deadline"
-	"gdr-features/internal/frameworks"
-	"gdr-features/internal/image"
+	"gdr-features/internal/fleet/image"
+	"gdr-features/internal/rooms/assign"
+	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/source/container"
 	"gdr-features/source/rdma"
 	"gdr-features/verdict"

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"gdr-features/internal/assign"
 	"gdr-features/internal/finding"
 	"gdr-features/internal/findings"
-	"gdr-features/internal/frameworks"
-	"gdr-features/internal/mechanism"
+	"gdr-features/internal/fleet/mechanism"
+	"gdr-features/internal/rooms/assign"
+	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/tristate"
 )
 

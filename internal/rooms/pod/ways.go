@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"gdr-features/internal/finding"
-	"gdr-features/internal/image"
-	"gdr-features/internal/mechanism"
+	"gdr-features/internal/fleet/image"
+	"gdr-features/internal/fleet/mechanism"
 	"gdr-features/tristate"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gdr-features/internal/assign"
+	"gdr-features/internal/rooms/assign"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"

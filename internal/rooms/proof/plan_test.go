@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"gdr-features/host"
-	"gdr-features/internal/assign"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/assign"
 	"gdr-features/internal/rooms/proof"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"gdr-features/host"
-	"gdr-features/internal/assign"
 	"gdr-features/internal/deadline"
+	"gdr-features/internal/rooms/assign"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 )
