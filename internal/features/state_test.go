@@ -8,6 +8,7 @@ import (
 
 	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
@@ -50,15 +51,15 @@ func TestState(t *testing.T) {
 func TestRails(t *testing.T) {
 	physical := pci.Address{Bus: 1}
 	function := func(bus uint8, physfn *pci.Address) *pci.Function {
-		return &pci.Function{Address: pci.Address{Bus: bus}, PhysFn: physfn}
+		return &pci.Function{Address: pci.Address{Bus: bus}, PhysFn: physfn, NIC: &family.NIC{}, Eligible: pci.Counts}
 	}
-	nic := topology.NIC{Function: function(1, nil), RDMA: &rdma.Device{Name: "mlx5_0"}, Eligible: true}
-	bare := topology.NIC{Function: function(2, nil), Eligible: true}
-	vf := topology.NIC{Function: function(3, &physical), RDMA: &rdma.Device{Name: "mlx5_1"}, Eligible: true}
-	lone := topology.NIC{Function: function(4, &pci.Address{Bus: 9}), RDMA: &rdma.Device{Name: "mlx5_2"}, Eligible: true}
-	sub := topology.NIC{Function: function(1, nil), RDMA: &rdma.Device{Name: "mlx5_3", Auxiliary: true}, Eligible: true}
-	north := topology.NIC{Function: function(5, nil), RDMA: &rdma.Device{Name: "mlx5_4"}, Eligible: true, Role: topology.NorthSouth}
-	other := topology.NIC{Function: function(6, nil), RDMA: &rdma.Device{Name: "irdma0"}}
+	nic := topology.NIC{Function: function(1, nil), RDMA: &rdma.Device{Name: "mlx5_0"}}
+	bare := topology.NIC{Function: function(2, nil)}
+	vf := topology.NIC{Function: function(3, &physical), RDMA: &rdma.Device{Name: "mlx5_1"}}
+	lone := topology.NIC{Function: function(4, &pci.Address{Bus: 9}), RDMA: &rdma.Device{Name: "mlx5_2"}}
+	sub := topology.NIC{Function: function(1, nil), RDMA: &rdma.Device{Name: "mlx5_3", Auxiliary: true}}
+	north := topology.NIC{Function: function(5, nil), RDMA: &rdma.Device{Name: "mlx5_4"}, Role: topology.NorthSouth}
+	other := topology.NIC{Function: &pci.Function{Address: pci.Address{Bus: 6}}, RDMA: &rdma.Device{Name: "irdma0"}}
 	soft := topology.NIC{RDMA: &rdma.Device{Name: "rxe0"}}
 	for name, tc := range map[string]struct {
 		nics []topology.NIC

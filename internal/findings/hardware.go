@@ -374,7 +374,7 @@ func hiddenDevices(f *judged) finding.Said {
 func (f *judged) devices() []*rdma.Device {
 	var all []*rdma.Device
 	for _, n := range f.Matrix.NICs {
-		if n.Eligible && n.RDMA != nil {
+		if n.Counts() && n.RDMA != nil {
 			all = append(all, n.RDMA)
 		}
 	}
@@ -389,7 +389,7 @@ func rdmaNames(f *judged) string {
 func withoutRDMA(f *judged) []string {
 	var all []string
 	for _, n := range f.Matrix.NICs {
-		if n.Eligible && n.RDMA == nil {
+		if n.Counts() && n.RDMA == nil {
 			all = append(all, sawNoRDMA(n.Function.Address))
 		}
 	}

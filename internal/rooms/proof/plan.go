@@ -105,7 +105,7 @@ func (p *planner) gpu(c assign.Choice) {
 	memory := p.memory(c.GPU)
 	not := func(why string) { p.plan.NotMeasured = append(p.plan.NotMeasured, Reason{name, why}) }
 	switch {
-	case !c.GPU.Eligible:
+	case !c.GPU.Counts():
 		not("this GPU cannot do GPUDirect RDMA")
 		return
 	case memory == nil:
