@@ -32,7 +32,7 @@ func TestState(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	r.Findings[0].Check, r.Findings[2].Check, r.Findings[3].Check, r.Findings[4].Check = "link", "acs", "iommu", "link"
-	found := []attrs{{"check": "acs", "status": "FAIL", "code": "A"}, {"check": "iommu", "status": "UNKNOWN", "code": "C"}, {"check": "link", "status": "WARN", "code": "B"}}
+	found := []Attrs{{"check": "acs", "status": "FAIL", "code": "A"}, {"check": "iommu", "status": "UNKNOWN", "code": "C"}, {"check": "link", "status": "WARN", "code": "B"}}
 	for i, e := range Node(&r, "gdr.").Instances["gdr.finding"].Elements {
 		if diff := cmp.Diff(map[string]string(found[i]), e.Attributes); diff != "" {
 			t.Errorf("finding %d (-want +got):\n%s", i, diff)
@@ -89,9 +89,9 @@ func TestInUse(t *testing.T) {
 		change(&p)
 		return p
 	}
-	base := attrs{"state": "ACTIVE", "linkLayer": "Ethernet", "rateGbps": "400"}
-	and := func(more ...string) attrs {
-		a := attrs{}
+	base := Attrs{"state": "ACTIVE", "linkLayer": "Ethernet", "rateGbps": "400"}
+	and := func(more ...string) Attrs {
+		a := Attrs{}
 		maps.Copy(a, base)
 		for i := 0; i < len(more); i += 2 {
 			a[more[i]] = more[i+1]
@@ -102,7 +102,7 @@ func TestInUse(t *testing.T) {
 	for name, tc := range map[string]struct {
 		port  rdma.Port
 		asked []verbs.Answer
-		want  attrs
+		want  Attrs
 	}{
 		"from the network device": {port, said[:1], and("mtu", "4096", "mtuFrom", "netdev", "gidIndex", "3")},
 		"from the device":         {port, said, and("mtu", "2048", "mtuFrom", "device", "gidIndex", "3")},
@@ -110,7 +110,7 @@ func TestInUse(t *testing.T) {
 		"InfiniBand, asked":       {with(func(p *rdma.Port) { p.LinkLayer, p.RoCE = "InfiniBand", rdma.RoCE{} }), said, and("linkLayer", "InfiniBand", "mtu", "2048", "mtuFrom", "device")},
 		"down":                    {with(func(p *rdma.Port) { p.State = "DOWN" }), said, and("state", "DOWN")},
 	} {
-		r, got := report.Report{Node: verdict.Node{Asked: tc.asked}}, attrs{}
+		r, got := report.Report{Node: verdict.Node{Asked: tc.asked}}, Attrs{}
 		got.inUse(&r, &topology.NIC{RDMA: &rdma.Device{Name: "mlx5_0", Ports: []rdma.Port{tc.port}}})
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -1,4 +1,4 @@
-package features
+package nfdsource
 
 import (
 	"fmt"
@@ -6,18 +6,19 @@ import (
 
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
+	"gdr-features/internal/features"
 	"gdr-features/internal/show"
 	"gdr-features/source/pci"
 )
 
-// PCI returns the raw features of the source gdr-pci: instances function, every PCI
+// pciFeatures returns the raw features of the source gdr-pci: instances function, every PCI
 // function. names are product names from the machine's pci.ids, by function; they
 // take precedence over our own.
-func PCI(functions []pci.Function, names map[pci.Address]string) *v1alpha1.Features {
+func pciFeatures(functions []pci.Function, names map[pci.Address]string) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
-	f.Instances["function"] = instances(functions, func(fn *pci.Function) attrs {
+	f.Instances["function"] = features.Instances(functions, func(fn *pci.Function) features.Attrs {
 		a := function(fn)
-		a.text("name", names[fn.Address])
+		a.Text("name", names[fn.Address])
 		return a
 	})
 	return f
@@ -33,9 +34,9 @@ func PCI(functions []pci.Function, names map[pci.Address]string) *v1alpha1.Featu
 //     one and the worker may read it (it needs CAP_SYS_ADMIN);
 //   - of GPUs and NICs family, and eligible: whether the product can do GPUDirect RDMA, where
 //     that is known.
-func function(f *pci.Function) attrs {
-	a := ofFunction(f)
-	if identified(f) {
+func function(f *pci.Function) features.Attrs {
+	a := features.OfFunction(f)
+	if features.Identified(f) {
 		a["vendor"] = show.Hex(f.Vendor)
 		a["class"] = fmt.Sprintf("%06x", f.Class)
 	}
@@ -48,19 +49,19 @@ func function(f *pci.Function) attrs {
 			a["parent"] = f.Bridges[n-1].String()
 		}
 	}
-	a.address("physfn", f.PhysFn)
-	a.number("iommuGroup", f.IOMMUGroup)
+	a.Address("physfn", f.PhysFn)
+	a.Number("iommuGroup", f.IOMMUGroup)
 	if l := f.Link; l != nil {
-		a.amount("linkSpeed", l.Speed)
-		a.amount("maxLinkSpeed", l.MaxSpeed)
-		a.amount("linkWidth", float64(l.Width))
-		a.amount("maxLinkWidth", float64(l.MaxWidth))
+		a.Amount("linkSpeed", l.Speed)
+		a.Amount("maxLinkSpeed", l.MaxSpeed)
+		a.Amount("linkWidth", float64(l.Width))
+		a.Amount("maxLinkWidth", float64(l.MaxWidth))
 	}
 	if f.ACS != nil && f.ACS.Present {
 		a["acs"] = show.Hex(f.ACS.Control)
 	}
 	if (f.GPU != nil || f.NIC != nil) && !f.Unidentified() {
-		a["eligible"] = strconv.FormatBool(f.Eligible == pci.Counts)
+		a["eligible"] = strconv.FormatBool(f.Counts())
 	}
 	return a
 }

@@ -1,4 +1,4 @@
-package features
+package nfdsource
 
 import (
 	"maps"
@@ -7,14 +7,15 @@ import (
 
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
+	"gdr-features/internal/features"
 	"gdr-features/source/rdma"
 )
 
-// RDMA returns the raw features of the source gdr-rdma: instances device, every RDMA
+// rdmaFeatures returns the raw features of the source gdr-rdma: instances device, every RDMA
 // device, and port, every port of every device.
-func RDMA(devices []rdma.Device) *v1alpha1.Features {
+func rdmaFeatures(devices []rdma.Device) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
-	f.Instances["device"] = instances(devices, device)
+	f.Instances["device"] = features.Instances(devices, device)
 	f.Instances["port"] = ports(devices)
 	return f
 }
@@ -22,13 +23,13 @@ func RDMA(devices []rdma.Device) *v1alpha1.Features {
 // device returns one RDMA device: rdma, its name; address, of its PCI function;
 // nodeType, firmware, board (the PSID), and netdevs, the names of the network
 // devices of its function with "," between them.
-func device(d *rdma.Device) attrs {
-	a := attrs{"rdma": d.Name}
-	a.address("address", d.PCI)
-	a.text("nodeType", d.NodeType)
-	a.text("firmware", d.Firmware)
-	a.text("board", d.Board)
-	a.text("netdevs", strings.Join(d.NetDevs, ","))
+func device(d *rdma.Device) features.Attrs {
+	a := features.Attrs{"rdma": d.Name}
+	a.Address("address", d.PCI)
+	a.Text("nodeType", d.NodeType)
+	a.Text("firmware", d.Firmware)
+	a.Text("board", d.Board)
+	a.Text("netdevs", strings.Join(d.NetDevs, ","))
 	return a
 }
 
@@ -42,15 +43,9 @@ func ports(devices []rdma.Device) v1alpha1.InstanceFeatureSet {
 		for _, p := range devices[i].Ports {
 			a := maps.Clone(of)
 			a["port"] = strconv.Itoa(p.Number)
-			a.port(p)
+			a.Port(p)
 			all = append(all, v1alpha1.InstanceFeature{Attributes: a})
 		}
 	}
 	return v1alpha1.NewInstanceFeatures(all...)
-}
-
-func (a attrs) port(p rdma.Port) {
-	a.text("state", p.State)
-	a.text("linkLayer", p.LinkLayer)
-	a.amount("rateGbps", p.RateGbps)
 }

@@ -1,10 +1,11 @@
-package features
+package nfdsource
 
 import (
 	"strings"
 
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
+	"gdr-features/internal/features"
 	"gdr-features/internal/nodelabel"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
@@ -12,9 +13,9 @@ import (
 	"gdr-features/verdict"
 )
 
-// Kmod returns the raw features of the source gdr-kmod: attributes state. families are
+// kmodFeatures returns the raw features of the source gdr-kmod: attributes state. families are
 // those that count.
-func Kmod(st *kmod.State, system *platform.State, families family.Table) *v1alpha1.Features {
+func kmodFeatures(st *kmod.State, system *platform.State, families family.Table) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
 	f.Attributes["state"] = v1alpha1.NewAttributeFeatures(drivers(st, system, families))
 	return f
@@ -28,32 +29,32 @@ func Kmod(st *kmod.State, system *platform.State, families family.Table) *v1alph
 //     symbol<FAMILY>DMABuf (symbolMLX5DMABuf): what the running kernel can do;
 //   - peerdirect and mofed, as the labels of these names; storage, nvidia-fs is
 //     loaded; virtual and virtualBy, a hypervisor and the evidence.
-func drivers(st *kmod.State, system *platform.State, families family.Table) attrs {
-	a := attrs{}
+func drivers(st *kmod.State, system *platform.State, families family.Table) features.Attrs {
+	a := features.Attrs{}
 	driver := st.Driver()
-	a.state("driverLoaded", driver.Loaded)
-	a.state("driverOpen", driver.Open)
-	a.text("driverVersion", driver.Version)
+	a.State("driverLoaded", driver.Loaded)
+	a.State("driverOpen", driver.Open)
+	a.Text("driverVersion", driver.Version)
 	peermem := verdict.AnyClient(st, families)
-	a.state("peermem", peermem.Registered)
-	a.text("peermemBy", peermem.By)
+	a.State("peermem", peermem.Registered)
+	a.Text("peermemBy", peermem.By)
 	for _, g := range families.GPUs { // one family has such a module
 		if len(g.Client.Modules) > 0 {
-			a.text("peermemModule", string(st.Peers.Modules[g.Client.Modules[0]]))
+			a.Text("peermemModule", string(st.Peers.Modules[g.Client.Modules[0]]))
 		}
 	}
-	a.state("symbolPeerMemory", st.Symbols[kmod.PeerMemoryAPI].Found)
-	a.text("symbolPeerMemoryOwner", st.Symbols[kmod.PeerMemoryAPI].Owner)
-	a.state("symbolUmemDMABuf", st.Symbols[kmod.UmemDMABuf].Found)
+	a.State("symbolPeerMemory", st.Symbols[kmod.PeerMemoryAPI].Found)
+	a.Text("symbolPeerMemoryOwner", st.Symbols[kmod.PeerMemoryAPI].Owner)
+	a.State("symbolUmemDMABuf", st.Symbols[kmod.UmemDMABuf].Found)
 	for _, n := range families.NICs {
 		if n.DMABuf != "" {
-			a.state("symbol"+strings.ToUpper(n.Name)+"DMABuf", st.Symbols[n.DMABuf].Found)
+			a.State("symbol"+strings.ToUpper(n.Name)+"DMABuf", st.Symbols[n.DMABuf].Found)
 		}
 	}
-	a.text("peerdirect", string(verdict.PeerDirectOf(st, families, families)))
-	a.text("mofed", nodelabel.MOFED(st.MOFED))
-	a.state("storage", st.Storage)
-	a.state("virtual", system.Virtual)
-	a.text("virtualBy", system.VirtualBy)
+	a.Text("peerdirect", string(verdict.PeerDirectOf(st, families, families)))
+	a.Text("mofed", nodelabel.MOFED(st.MOFED))
+	a.State("storage", st.Storage)
+	a.State("virtual", system.Virtual)
+	a.Text("virtualBy", system.VirtualBy)
 	return a
 }
