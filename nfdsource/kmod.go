@@ -10,6 +10,7 @@ import (
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/platform"
+	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
 
@@ -35,7 +36,7 @@ func drivers(st *kmod.State, system *platform.State, families family.Table) feat
 	a.State("driverLoaded", driver.Loaded)
 	a.State("driverOpen", driver.Open)
 	a.Text("driverVersion", driver.Version)
-	peermem := verdict.AnyClient(st, families)
+	peermem := anyClient(st, families)
 	a.State("peermem", peermem.Registered)
 	a.Text("peermemBy", peermem.By)
 	for _, g := range families.GPUs { // one family has such a module
@@ -57,4 +58,19 @@ func drivers(st *kmod.State, system *platform.State, families family.Table) feat
 	a.State("virtual", system.Virtual)
 	a.Text("virtualBy", system.VirtualBy)
 	return a
+}
+
+// anyClient returns the client of the first pair that has one, or what is known of all.
+func anyClient(st *kmod.State, table family.Table) verdict.Client {
+	all := verdict.Client{Registered: tristate.False}
+	for _, g := range table.GPUs {
+		for _, n := range table.NICs {
+			c := verdict.ClientOf(st, g, n, table)
+			if c.Registered == tristate.True {
+				return c
+			}
+			all.Registered = tristate.Or(all.Registered, c.Registered)
+		}
+	}
+	return all
 }
