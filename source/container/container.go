@@ -1,5 +1,6 @@
 // Package container reads what a container lets a process do: the memory that it may lock, its
-// capabilities, device nodes, and GIDs in its network namespace. Only check --pod asks for it.
+// capabilities, device nodes, and GIDs in its network namespace. Only check --pod and proof ask for
+// it.
 package container
 
 import (
@@ -26,7 +27,7 @@ type State struct {
 	GDRCopy tristate.State
 	// Ports are the active Ethernet ports of RDMA devices in this network namespace, by the
 	// device's name and number.
-	Ports []rdma.GIDTable
+	Ports []GIDTable
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
 }
@@ -41,7 +42,7 @@ func Read(fs *host.FS, seen *platform.Devices, devices []*rdma.Device) State {
 			here = append(here, d)
 		}
 	}
-	c.Ports, c.Problems = rdma.ReadGIDTables(fs, here)
+	c.Ports, c.Problems = ReadGIDTables(fs, here)
 	if !fs.Live() {
 		return c
 	}
