@@ -153,7 +153,7 @@ func TestNCCLNear(t *testing.T) {
 			matrix := &ready(t, m).Matrix
 			counts := func(i int) bool {
 				n := &matrix.NICs[i]
-				return n.Eligible && n.Role == "" && n.Function.PhysFn == nil && (n.RDMA == nil || !n.RDMA.Auxiliary)
+				return n.Counts() && n.Role == "" && n.Function.PhysFn == nil && (n.RDMA == nil || !n.RDMA.Auxiliary)
 			}
 			for i, gpu := range matrix.GPUs {
 				best := map[int]int{} // NCCL's rating by the NICs that it rates best

@@ -83,7 +83,7 @@ func (j *judge) identity() Doubted {
 // byPASID are the GPUs to which nvidia_uvm binds processes by PASID.
 func (j *judge) byPASID() (gpus []*pci.Function) {
 	for _, gpu := range j.Matrix.GPUs {
-		if gpu.Eligible && gpu.GPU == j.GPU && gpu.Coherent() && j.driven[gpu.Function] != tristate.False &&
+		if gpu.Counts() && gpu.GPU == j.GPU && gpu.Coherent() && j.driven[gpu.Function] != tristate.False &&
 			j.redirected(gpu.Function) != tristate.False {
 			gpus = append(gpus, gpu.Function)
 		}
@@ -175,7 +175,7 @@ func (node *Node) EmulatedPairs() []*topology.Pair {
 	var pairs []*topology.Pair
 	for i := range node.Matrix.Pairs {
 		of := &node.Matrix.Pairs[i]
-		if gpu, nic := &node.Matrix.GPUs[of.GPU], &node.Matrix.NICs[of.NIC]; gpu.Eligible && nic.Eligible && nic.RDMA != nil && node.emulatedAbove(gpu.Function, nic.Function) {
+		if gpu, nic := &node.Matrix.GPUs[of.GPU], &node.Matrix.NICs[of.NIC]; gpu.Counts() && nic.Counts() && nic.RDMA != nil && node.emulatedAbove(gpu.Function, nic.Function) {
 			pairs = append(pairs, of)
 		}
 	}

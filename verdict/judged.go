@@ -60,7 +60,7 @@ type asker func(*Node, *family.GPU, *pci.Function) tristate.State
 func (node *Node) judged(g *family.GPU, n *family.NIC, drives asker) Judged {
 	j := &judge{node, Judged{GPU: g, NIC: n}, map[*pci.Function]tristate.State{}}
 	for i := range node.Matrix.GPUs {
-		if gpu := &node.Matrix.GPUs[i]; gpu.Eligible && gpu.GPU == g {
+		if gpu := &node.Matrix.GPUs[i]; gpu.Counts() && gpu.GPU == g {
 			j.driven[gpu.Function] = drives(node, g, gpu.Function)
 		}
 	}

@@ -86,7 +86,7 @@ func (node *Node) VirtualGPU(gpu *pci.Function) bool {
 func (j *judge) ownMemory() tristate.State {
 	answer, found := tristate.False, false
 	for _, gpu := range j.Matrix.GPUs {
-		if !gpu.Eligible || gpu.GPU != j.GPU || j.driven[gpu.Function] == tristate.False {
+		if !gpu.Counts() || gpu.GPU != j.GPU || j.driven[gpu.Function] == tristate.False {
 			continue
 		}
 		found = true

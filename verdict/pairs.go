@@ -59,7 +59,7 @@ func (j *judge) each(see func(*topology.Pair)) {
 	for i := range j.Matrix.Pairs {
 		of := &j.Matrix.Pairs[i]
 		gpu, nic := &j.Matrix.GPUs[of.GPU], &j.Matrix.NICs[of.NIC]
-		if gpu.Eligible && gpu.GPU == j.GPU && nic.Eligible && nic.Function.NIC == j.NIC {
+		if gpu.Counts() && gpu.GPU == j.GPU && nic.Counts() && nic.Function.NIC == j.NIC {
 			see(of)
 		}
 	}
@@ -104,7 +104,7 @@ func (j *judge) reachable() tristate.State {
 func (j *judge) anyGPU(ask func(*pci.Function) tristate.State) tristate.State {
 	answer := tristate.False
 	for _, gpu := range j.Matrix.GPUs {
-		if gpu.Eligible && gpu.GPU == j.GPU {
+		if gpu.Counts() && gpu.GPU == j.GPU {
 			answer = tristate.Or(answer, ask(gpu.Function))
 		}
 	}
@@ -113,7 +113,7 @@ func (j *judge) anyGPU(ask func(*pci.Function) tristate.State) tristate.State {
 
 // allPassthrough reports whether virtual machines get every eligible GPU of the family.
 func (j *judge) allPassthrough() tristate.State {
-	if !slices.ContainsFunc(j.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Eligible && gpu.GPU == j.GPU }) {
+	if !slices.ContainsFunc(j.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Counts() && gpu.GPU == j.GPU }) {
 		return j.unlessUnidentified(tristate.False)
 	}
 	return tristate.Not(j.anyGPU(func(gpu *pci.Function) tristate.State {
@@ -145,7 +145,7 @@ func (j *judge) turing() tristate.State {
 func (j *judge) nicDriven() tristate.State {
 	answer := tristate.False
 	for i := range j.PCI.Functions {
-		if fn := &j.PCI.Functions[i]; fn.NIC == j.NIC && fn.Eligible == pci.Counts {
+		if fn := &j.PCI.Functions[i]; fn.NIC == j.NIC && fn.Counts() {
 			answer = tristate.Or(answer, j.bound(fn))
 		}
 	}
@@ -158,7 +158,7 @@ func (j *judge) bound(fn *pci.Function) tristate.State { return boundTo(fn, j.NI
 func (j *judge) anyDevice(ask func(*topology.NIC) tristate.State) tristate.State {
 	answer := tristate.False
 	for i := range j.Matrix.NICs {
-		if nic := &j.Matrix.NICs[i]; nic.Eligible && nic.RDMA != nil && nic.Function.NIC == j.NIC {
+		if nic := &j.Matrix.NICs[i]; nic.Counts() && nic.RDMA != nil && nic.Function.NIC == j.NIC {
 			answer = tristate.Or(answer, ask(nic))
 		}
 	}
@@ -255,7 +255,7 @@ func (node *Node) others(judged *family.GPU, pairs []Judged) (all []Other) {
 	}
 	for _, gpu := range node.Matrix.GPUs {
 		pairs := byGPU[gpu.GPU]
-		if !gpu.Eligible || gpu.GPU == judged || len(pairs) == 0 {
+		if !gpu.Counts() || gpu.GPU == judged || len(pairs) == 0 {
 			continue
 		}
 		delete(byGPU, gpu.GPU) // once

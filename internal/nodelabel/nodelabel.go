@@ -200,7 +200,7 @@ func (f *facts) gpuFamilies() (known, here []string) {
 		known = append(known, family.Name)
 	}
 	for _, gpu := range f.Matrix.GPUs {
-		if gpu.Eligible {
+		if gpu.Counts() {
 			here = append(here, gpu.GPU.Name)
 		}
 	}

@@ -24,7 +24,7 @@ import (
 func TestLabels(t *testing.T) {
 	families := family.Known()
 	gpu := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0]}}}
-	eligible := []topology.GPU{{Function: gpu[0].Function, Eligible: true}}
+	eligible := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: pci.Counts}}}
 	instinct := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[1]}}}
 	all := slices.Collect(maps.Keys(All(family.Known())))
 	unreadable := verdict.Verdict{Reason: verdict.Unreadable, Peermem: tristate.False}
@@ -33,7 +33,7 @@ func TestLabels(t *testing.T) {
 	noMOFED.MOFED.Origin = kmod.OriginNotLoaded
 	inventory := pci.Inventory{Functions: []pci.Function{{NIC: families.NICs[0], Eligible: pci.Counts, RootBus: "pci0000:80", Top: "pci0000:80"}}}
 	everything := topology.Matrix{
-		GPUs: []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: pci.Counts, RootBus: "pci0000:00", Top: "pci0000:00"}, Eligible: true}},
+		GPUs: []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: pci.Counts, RootBus: "pci0000:00", Top: "pci0000:00"}}},
 		NICs: []topology.NIC{
 			{Function: &pci.Function{NIC: families.NICs[0], Eligible: pci.Counts}},
 			{Function: &pci.Function{NIC: families.NICs[1]}},
@@ -125,7 +125,7 @@ func TestLabels(t *testing.T) {
 func TestNoPair(t *testing.T) {
 	families := family.Known()
 	ofPairs := []string{label.Level, label.BestLevel, label.NCCLDefault, label.DMABuf}
-	gpu := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0]}, Eligible: true}}
+	gpu := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: pci.Counts}}}
 	for _, tt := range []struct {
 		complete   bool
 		gpus, nics int

@@ -69,7 +69,7 @@ func NewMachine(node *verdict.Node, visible func(rdma string) bool) *Machine {
 	machine := &Machine{Matrix: m, Node: node}
 	for i := range m.NICs {
 		n := &m.NICs[i]
-		if !n.Eligible || n.RDMA == nil || !writable(n.RDMA.Name) {
+		if !n.Counts() || n.RDMA == nil || !writable(n.RDMA.Name) {
 			continue
 		}
 		nic := &NIC{

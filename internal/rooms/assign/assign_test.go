@@ -13,6 +13,7 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/report"
 	"gdr-features/internal/rooms/assign"
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/test/machine"
@@ -47,7 +48,7 @@ func second(m *topology.Matrix) []string {
 	for i := range m.NICs {
 		n := &m.NICs[i]
 		c := candidate{nic: n, index: i}
-		if n.Eligible && n.RDMA != nil {
+		if n.Counts() && n.RDMA != nil {
 			for _, p := range n.RDMA.Ports {
 				if p.Active() && (c.port == 0 || p.RateGbps > c.rate) {
 					c.port, c.rate = p.Number, p.RateGbps
@@ -163,16 +164,16 @@ func built(nics []topology.NIC, levels ...[]topology.Level) *verdict.Node {
 	m := &node.Matrix
 	for i := range nics {
 		n := &nics[i]
-		n.Eligible = true
 		if n.Function == nil {
 			n.Function = &pci.Function{}
 		}
+		n.Function.NIC, n.Function.Eligible = &family.NIC{}, pci.Counts
 		if n.Function.Address.Bus == 0 {
 			n.Function.Address.Bus = uint8(0x40 + i)
 		}
 	}
 	for g, row := range levels {
-		m.GPUs = append(m.GPUs, topology.GPU{Function: &pci.Function{Address: pci.Address{Bus: uint8(g)}}, Eligible: true})
+		m.GPUs = append(m.GPUs, topology.GPU{Function: &pci.Function{Address: pci.Address{Bus: uint8(g)}, Eligible: pci.Counts}})
 		for n, level := range row {
 			m.Pairs = append(m.Pairs, topology.Pair{GPU: g, NIC: n, Level: level})
 		}
@@ -255,7 +256,7 @@ func TestNotes(t *testing.T) {
 		[]topology.Level{topology.PXB, topology.SYS, topology.PXB, topology.SYS},
 		[]topology.Level{topology.PIX, topology.SYS, topology.SYS, topology.SYS},
 		[]topology.Level{topology.Unknown, topology.Unknown, topology.Unknown, topology.Unknown})
-	m.Matrix.GPUs[2].Eligible = false
+	m.Matrix.GPUs[2].Eligible = pci.OtherProduct
 	got := assign.NewMachine(m, all).Assign([]int{0, 1, 2, 3}, nil).Notes()
 	want := []string{
 		"The usable NIC nearest to the GPU 0000:00:00.0 is at SYS.",
@@ -351,7 +352,7 @@ func TestNearInNCCL(t *testing.T) {
 			here := assign.NewMachine(&r.Node, all)
 			near, best := map[string]bool{}, map[string]bool{}
 			for _, c := range here.Assign(here.EveryGPU(), nil).Choices {
-				if !c.GPU.Eligible {
+				if !c.GPU.Counts() {
 					continue
 				}
 				rated := slices.DeleteFunc(slices.Clone(here.NICs), func(n *assign.NIC) bool { return n.Aside != "" })

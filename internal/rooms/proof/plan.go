@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/rooms/assign"
+	"gdr-features/source/container"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
@@ -75,7 +76,7 @@ const (
 
 // Facts are what a plan needs beside the machine.
 type Facts struct {
-	GIDs []rdma.GIDTable
+	GIDs []container.GIDTable
 	// Divided are the GPUs with MIG instances.
 	Divided map[pci.Address]bool
 }
@@ -105,7 +106,7 @@ func (p *planner) gpu(c assign.Choice) {
 	memory := p.memory(c.GPU)
 	not := func(why string) { p.plan.NotMeasured = append(p.plan.NotMeasured, Reason{name, why}) }
 	switch {
-	case !c.GPU.Eligible:
+	case !c.GPU.Counts():
 		not("this GPU cannot do GPUDirect RDMA")
 		return
 	case memory == nil:
@@ -267,7 +268,7 @@ func (p *planner) rdmaOf(nic *assign.NIC) *topology.NIC {
 
 // gid is the index of the entry to use: one of IPv4 before others, as NCCL does.
 func (p *planner) gid(nic *assign.NIC) (index int, why string) {
-	at := slices.IndexFunc(p.GIDs, func(t rdma.GIDTable) bool { return t.Device.Name == nic.RDMA && t.Number == nic.Port })
+	at := slices.IndexFunc(p.GIDs, func(t container.GIDTable) bool { return t.Device.Name == nic.RDMA && t.Number == nic.Port })
 	if at < 0 {
 		return 0, "its GIDs are not known"
 	}

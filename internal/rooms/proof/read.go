@@ -9,6 +9,7 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/deadline"
 	"gdr-features/internal/rooms/assign"
+	"gdr-features/source/container"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 )
@@ -39,7 +40,7 @@ func readFacts(fs *host.FS, here assign.Here) (f Facts, problems []error) {
 			}
 		}
 	}
-	f.GIDs, problems = rdma.ReadGIDTables(fs, devices)
+	f.GIDs, problems = container.ReadGIDTables(fs, devices)
 	f.Divided = map[pci.Address]bool{}
 	for address, said := range here.Node.Platform.GPUs.Said {
 		if said.Minor >= 0 && divided(fs, said.Minor) {
