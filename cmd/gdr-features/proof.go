@@ -137,11 +137,14 @@ Exit status: 0 all GPUs were measured, and all lines about them are true; 2 one 
 			if err != nil {
 				return err
 			}
-			r := proof.Read(files)
+			var r proof.Result
 			if cmd.Flags().Changed("root") {
-				if err := a.becauseOfNode(cmd.Context(), &r); err != nil {
-					return err
-				}
+				r, err = a.proofOfNode(cmd.Context(), files)
+			} else {
+				r = proof.Read(files, nil)
+			}
+			if err != nil {
+				return err
 			}
 			write, to := r.Text, a.page
 			if format == "json" {
@@ -157,13 +160,14 @@ Exit status: 0 all GPUs were measured, and all lines about them are true; 2 one 
 	return c
 }
 
-// becauseOfNode adds what check knows: the finding that the output names, or why the node is without
-// GPUDirect RDMA.
-func (a *app) becauseOfNode(ctx context.Context, r *proof.Result) error {
+// proofOfNode adds what the node tells: the rates of its NICs, and what check knows: the finding that
+// the output names, or why the node is without GPUDirect RDMA.
+func (a *app) proofOfNode(ctx context.Context, files []proof.File) (r proof.Result, err error) {
 	machine, err := a.collect(ctx, report.ForCheck)
 	if err != nil {
-		return err
+		return r, err
 	}
+	r = proof.Read(files, func(nic string) proof.Rates { return proof.RatesOf(&machine.Node, nic) })
 	r.Because(func(l *proof.Line) string {
 		for i := range machine.Findings {
 			if f := &machine.Findings[i]; f.Code == finding.Code(l.Code) && l.Code != "" {
@@ -176,7 +180,7 @@ func (a *app) becauseOfNode(ctx context.Context, r *proof.Result) error {
 		}
 		return reason
 	})
-	return nil
+	return r, nil
 }
 
 // Bounds of what proof read reads: an output has some kilobytes, and a step at most two dozen files.

@@ -129,7 +129,7 @@ func TestPlan(t *testing.T) {
 			// What was not run is unknown: a list says the same as the plan.
 			_, after, _ := strings.Cut(script.String(), "<<'PLAN'\n")
 			list, _, _ := strings.Cut(after, "PLAN\n")
-			r := proof.Read([]proof.File{{Name: "plan", Text: list}})
+			r := proof.Read([]proof.File{{Name: "plan", Text: list}}, nil)
 			if len(r.Lines) != len(plan.Steps) || len(r.Notes) != len(plan.NotMeasured)+len(plan.NotUsed) || r.State != tristate.Unknown {
 				t.Errorf("%d lines, %q", len(r.Lines), r.Notes)
 			}
@@ -295,7 +295,7 @@ func (f *fake) read(t *testing.T) proof.Result {
 		}
 		all = append(all, proof.File{Name: e.Name(), Text: string(text)})
 	}
-	return proof.Read(all)
+	return proof.Read(all, nil)
 }
 
 // none: no program that was started is left.

@@ -106,7 +106,7 @@ func TestRead(t *testing.T) {
 		{"two NICs", func(s, _ *said) { s.device = "mlx5_1" }, unknown, "different NICs"},
 		{"another NIC", func(s, c *said) { s.device, c.device = "mlx5_1", "mlx5_1" }, unknown, "another NIC than the plan says"},
 		{"torn", func(s, _ *said) { s.torn = true }, unknown, "table is torn"},
-		{"no exit status", func(s, _ *said) { s.rc = "" }, unknown, "exit status of the server is missing"},
+		{"no exit status", func(s, _ *said) { s.rc = "" }, unknown, "the server has no exit status"},
 		{"no command", func(s, _ *said) { s.asked = "" }, unknown, "command (.cmd) is missing"},
 		{"an empty side", func(s, _ *said) { *s = said{noResult: true} }, unknown, "server"},
 		{"other options than the baseline", func(s, c *said) {
@@ -154,7 +154,7 @@ func TestRead(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			server, client := transfer(dmabuf, cuda("", true), 97)
 			test.change(&server, &client)
-			r := proof.Read(folderOf(server, client))
+			r := proof.Read(folderOf(server, client), nil)
 			l := lineNamed(t, r, "gpu")
 			if l.State != test.want || !strings.Contains(l.Why, test.why) || test.want == yes && l.Why != "" || test.want != yes && l.Why == "" {
 				t.Errorf("%v, want %v with %q: %+v", l.State, test.want, test.why, l)
@@ -177,13 +177,13 @@ func TestBaseline(t *testing.T) {
 		server, client := transfer(dmabuf, cuda("", true), 97)
 		change(&server, &client)
 		alone := append(files("gpu", server, client), listed(stepHost, stepGPU))
-		r := proof.Read(alone)
+		r := proof.Read(alone, nil)
 		if l := lineNamed(t, r, "gpu"); l.State != unknown || !strings.Contains(l.Why, "no baseline") || r.State != unknown {
 			t.Errorf("%s: %+v", name, l)
 		}
 		hostServer, hostClient := hostOnly()
 		hostServer.rc = "1"
-		r = proof.Read(append(alone, files("host", hostServer, hostClient)...))
+		r = proof.Read(append(alone, files("host", hostServer, hostClient)...), nil)
 		if l := lineNamed(t, r, "gpu"); l.State != unknown || lineNamed(t, r, "host").State != unknown {
 			t.Errorf("%s, with a baseline that failed: %+v", name, l)
 		}
@@ -195,7 +195,7 @@ func TestOneSide(t *testing.T) {
 	for rate, want := range map[float64]tristate.State{99: unknown, 20: no} {
 		server, client := transfer(dmabuf, cuda("", true), rate)
 		client.asked, client.memory = rest+" -p 18602 127.0.0.1", ""
-		r := proof.Read(folderOf(server, client))
+		r := proof.Read(folderOf(server, client), nil)
 		if l := lineNamed(t, r, "gpu"); l.State != want || l.Server != "gpu" || l.Client != "host" {
 			t.Errorf("%v Gbit/s: %+v", rate, l)
 		}
@@ -223,7 +223,7 @@ func TestROCm(t *testing.T) {
 		if test.plan != nil {
 			all = append(all, listed(test.plan...))
 		}
-		if l := lineNamed(t, proof.Read(all), "gpu"); l.State != test.want {
+		if l := lineNamed(t, proof.Read(all, nil), "gpu"); l.State != test.want {
 			t.Errorf("%s: %+v", test.name, l)
 		}
 	}
@@ -249,7 +249,7 @@ func TestPlanOfFolder(t *testing.T) {
 		{"a list that cannot be read", proof.File{Name: "plan", Problem: "permission denied"}, unknown, "permission denied"},
 	} {
 		all := append(slices.DeleteFunc(slices.Clone(good), func(f proof.File) bool { return f.Name == "plan" }), test.plan)
-		r := proof.Read(all)
+		r := proof.Read(all, nil)
 		if r.State != test.want || lineNamed(t, r, "gpu").State != yes || !strings.Contains(strings.Join(r.Notes, "\n"), test.note) {
 			t.Errorf("%s: %+v", test.name, r)
 		}
@@ -273,11 +273,11 @@ func TestJSON(t *testing.T) {
 	} {
 		server, client := transfer(dmabuf, cuda("", true), 97)
 		all := append(folderOf(server, client), proof.File{Name: "gpu.json", Text: test.text})
-		if l := lineNamed(t, proof.Read(all), "gpu"); l.State != test.want {
+		if l := lineNamed(t, proof.Read(all, nil), "gpu"); l.State != test.want {
 			t.Errorf("%s: %+v", test.name, l)
 		}
 	}
-	r := proof.Read([]proof.File{{Name: "gpu.json.txt", Text: newer}})
+	r := proof.Read([]proof.File{{Name: "gpu.json.txt", Text: newer}}, nil)
 	if l := lineNamed(t, r, "gpu"); l.State != unknown || r.State != unknown {
 		t.Errorf("alone: %+v", l)
 	}
@@ -297,7 +297,7 @@ func TestCut(t *testing.T) {
 		folderOf(good, goodClient), folderOf(slow, slowClient), folderOf(dual, dualClient), folderOf(unit, unitClient), folderOf(limit, limitClient),
 	} {
 		want := map[string]tristate.State{}
-		of := proof.Read(whole)
+		of := proof.Read(whole, nil)
 		for _, l := range of.Lines {
 			want[l.Name] = l.State
 		}
@@ -306,7 +306,7 @@ func TestCut(t *testing.T) {
 				short := slices.Clone(whole)
 				short[i].Text = strings.Join(strings.SplitAfter(file.Text, "\n")[:at], "")
 				cuts++
-				r := proof.Read(short)
+				r := proof.Read(short, nil)
 				for _, l := range r.Lines {
 					if l.State == yes && want[l.Name] != yes || r.State == yes && of.State != yes {
 						t.Errorf("%s cut after line %d: %+v", file.Name, at, l)
@@ -316,7 +316,7 @@ func TestCut(t *testing.T) {
 					kept++
 				}
 			}
-			r := proof.Read(slices.Delete(slices.Clone(whole), i, i+1))
+			r := proof.Read(slices.Delete(slices.Clone(whole), i, i+1), nil)
 			if r.State == yes && (of.State != yes || !strings.HasSuffix(file.Name, ".err")) {
 				t.Errorf("without %s: %+v", file.Name, r)
 			}
@@ -332,7 +332,7 @@ func TestCut(t *testing.T) {
 func TestText(t *testing.T) {
 	server, client := transfer(dmabuf, cuda("", true), 30)
 	all := append(folderOf(server, client), proof.File{Name: "\x1b[2Jx.s.out", Problem: "no\x1b[2J"})
-	r := proof.Read(all)
+	r := proof.Read(all, nil)
 	r.Because(func(l *proof.Line) string { return "peermem \x1b[2J" + l.Name })
 	var text, data bytes.Buffer
 	if err := r.Text(&text); err != nil {
@@ -394,7 +394,7 @@ func FuzzRead(f *testing.F) {
 			{Name: "gpu.c.rc", Text: rc},
 			{Name: "plan", Text: plan},
 			{Name: "x.json", Text: data},
-		}, base...))
+		}, base...), nil)
 		for _, l := range r.Lines {
 			const shown = "of GPU buffer at"
 			memory := func(s string) bool { return strings.Contains(s, "allocated GPU buffer ") || strings.Contains(s, shown) }
