@@ -110,7 +110,9 @@ func (a *app) proofRead() *cobra.Command {
 4.5 or newer with names like those there: NAME.s.out and NAME.c.out for the two sides,
 .err for standard error, .cmd for the command, .rc for the exit status, .json.
 
-It prints a line for each transfer:
+It prints a line for each transfer. GPU MEM is the side with GPU memory, %HOST the rate as a
+share of the baseline's, %PORT and %PCIE as one of what the NIC's port and its PCI Express
+link carry. The last two are not judged. PROVEN is
 
   true     both sides show GPU memory and the way that was asked for, they agree, and the
            rate is at least 90 % of that with host memory on the same NIC
@@ -124,7 +126,8 @@ has been seen by the authors: the texts are from the sources of perftest. A true
 neither the fabric, nor another node, nor that a job takes this way.
 
 With --root and a snapshot of the node, or a copy of its files, it also prints what check
-knows about the lines that are not true. --root / is this machine.
+knows about the lines that are not true, and the shares that the folder does not tell.
+--root / is this machine.
 
 Exit status: 0 all GPUs were measured, and all lines about them are true; 2 one is false;
 3 unknown; 1 on an error.`,

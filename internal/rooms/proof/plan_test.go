@@ -137,6 +137,27 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// TestRatesOf: what a NIC can is known only where its files say it.
+func TestRatesOf(t *testing.T) {
+	for name, want := range map[string]proof.Rates{
+		"": {Port: 400, PCIe: 504.1}, "current_link_width=4": {Port: 400, PCIe: 126}, "current_link_speed=2.5 GT/s PCIe": {Port: 400, PCIe: 32},
+		"current_link_width=x": {Port: 400},
+	} {
+		plan := planOf(t, "dell-xe9680-h100", "ready", func(dir string) {
+			file, text, there := strings.Cut(name, "=")
+			if !there {
+				return
+			}
+			if err := os.WriteFile(filepath.Join(dir, "sys/class/infiniband/mlx5_0/device", file), []byte(text+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if got := plan.Steps[0]; got.NIC != "mlx5_0" || got.Rates != want {
+			t.Errorf("%q: %+v, want %+v", name, got, want)
+		}
+	}
+}
+
 // TestScriptText compares whole scripts.
 func TestScriptText(t *testing.T) {
 	for _, test := range []struct{ machine, state string }{{"dell-xe9680-h100", "ready"}, {"amd-mi300x-pollara", "ready"}, {"aws-p5-h100", "ready"}} {

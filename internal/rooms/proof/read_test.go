@@ -119,6 +119,14 @@ func TestRead(t *testing.T) {
 			s.rc, s.noResult, c.rc, c.noResult, c.errs = "137", true, "1", true, " Unable to read from socket/rdma_cm\n Failed to exchange data between server and clients\n"
 		}, unknown, "the server was killed, the client ended with status 1"},
 		{"the other side ended by itself", failed(" Failed to exchange data between server and clients\n"), unknown, "the other side ended"},
+		{"both killed", func(s, c *said) { *s, *c = said{noResult: true, rc: "137"}, said{noResult: true, rc: "143"} }, unknown, "the server was killed, the client was killed"},
+		{"no such GID", failed("\n Found Incompatibility issue with GID types.\n Please Try to use a different IP version.\n\n"), unknown, "the GID of this index is not there"},
+		{"two NICs that do not reach each other", func(s, c *said) {
+			failed("Failed to modify QP 25 to RTR\n Unable to Connect the HCA's through the link\n")(s, c)
+			s.device, s.errs = "mlx5_1", c.errs
+		}, unknown, "the sides could not connect"},
+		{"no such NIC", failed("IB device mlx5_9 not found\n Unable to find the Infiniband/RoCE device\n"), unknown, "there is no such NIC here"},
+		{"JSON that could not be written", func(_, c *said) { c.errs = "failed to open /none/x.json\n" }, yes, ""},
 		{"garbage", func(s, c *said) { s.memory, s.noResult = "\x00\xff\x1b[2J\n", true; c.rc = "x" }, unknown, ""},
 
 		{"error 14", refusal("14"), no, "error 14"},
@@ -186,6 +194,80 @@ func TestBaseline(t *testing.T) {
 		r = proof.Read(append(alone, files("host", hostServer, hostClient)...), nil)
 		if l := lineNamed(t, r, "gpu"); l.State != unknown || lineNamed(t, r, "host").State != unknown {
 			t.Errorf("%s, with a baseline that failed: %+v", name, l)
+		}
+	}
+}
+
+// TestBaselineFails: a failure that host memory has, too, is none of the GPU.
+func TestBaselineFails(t *testing.T) {
+	refused := func(s, c said) []proof.File {
+		for _, side := range []*said{&s, &c} {
+			side.noResult, side.rc = true, "1"
+			side.errs = "libibverbs: Warning: RLIMIT_MEMLOCK is 0 bytes.\n    This will severely limit memory registrations.\nCouldn't allocate MR\n"
+		}
+		return files("host", s, c)
+	}
+	server, client := transfer(dmabuf, cuda("", true), 20)
+	r := proof.Read(append(append(files("gpu", server, client), refused(hostOnly())...), listed(stepHost, stepGPU)), nil)
+	if l := lineNamed(t, r, "host"); l.State != unknown || l.Why != "this process may lock little memory" || l.Code != "LockedMemoryLow" {
+		t.Errorf("%+v", l)
+	}
+	if l := lineNamed(t, r, "gpu"); l.State != unknown || r.State != unknown {
+		t.Errorf("%+v", l)
+	}
+}
+
+// TestNames: outputs that somebody kept under other names than the script's.
+func TestNames(t *testing.T) {
+	server, client := hostOnly()
+	for name, all := range map[string][]proof.File{
+		"x":       {{Name: "x.out", Text: server.out()}, {Name: "x.c.out.txt", Text: client.out()}},
+		"x.log":   {{Name: "x.log", Text: client.out()}},
+		"x.s.s":   {{Name: "x.s.s.s.out", Text: server.out()}},
+		"a\nb.rc": {{Name: "a\nb.rc", Text: "0"}},
+	} {
+		l := lineNamed(t, proof.Read(all, nil), name)
+		if _, both := strings.CutPrefix(l.Why, "the server has no exit status, the client has no exit status"); l.State != unknown || both != (name == "x") {
+			t.Errorf("%s: %+v", name, l)
+		}
+	}
+}
+
+// TestRates: the rate as a share of what the NIC can, by the plan or by who knows the node.
+func TestRates(t *testing.T) {
+	node := func(nic string) proof.Rates {
+		if nic == "mlx5_0" {
+			return proof.Rates{Port: 400}
+		}
+		return proof.Rates{}
+	}
+	server, client := transfer(dmabuf, cuda("", true), 97)
+	for _, test := range []struct {
+		name, rate string
+		node       func(nic string) proof.Rates
+		port, pcie float64
+	}{
+		{"of the plan", "rate mlx5_0 200 126", nil, 0.485, 0.77},
+		{"of the plan, and the node", "rate mlx5_0 200 126", node, 0.485, 0.77},
+		{"the port is unknown", "rate mlx5_0 0 126", node, 0, 0.77},
+		{"of the node", "rate mlx5_1 200 126", node, 0.243, 0},
+		{"of another NIC", "rate mlx5_1 200 126", nil, 0, 0},
+		{"garbage", "rate mlx5_0 NaN -1", nil, 0, 0},
+		{"too much", "rate mlx5_0 1e300 Inf", nil, 0, 0},
+	} {
+		all := folderOf(server, client)
+		for i := range all {
+			if all[i].Name == "plan" {
+				all[i] = listed(stepHost, test.rate, stepGPU)
+			}
+		}
+		r := proof.Read(all, test.node)
+		l := lineNamed(t, r, "gpu")
+		if l.OfPort != test.port || l.OfPCIe != test.pcie || r.State != yes {
+			t.Errorf("%s: %v and %v, want %v and %v; %v", test.name, l.OfPort, l.OfPCIe, test.port, test.pcie, r.State)
+		}
+		if h := lineNamed(t, r, "host"); (h.OfPort > 0) != (test.port > 0) || h.Share != 0 {
+			t.Errorf("%s: the baseline: %+v", test.name, h)
 		}
 	}
 }
