@@ -79,8 +79,8 @@ func (a *app) planProof(ctx context.Context, format, file string) error {
 	ctx, cancel := context.WithTimeout(ctx, a.limit)
 	defer cancel()
 	r := report.Collect(ctx, fs, o)
-	facts, problems := proof.ReadFacts(ctx, fs, hereOf(&r))
-	r.Problems = append(r.Problems, problems...)
+	facts := proof.ReadFacts(ctx, fs, hereOf(&r))
+	r.Problems = append(r.Problems, facts.Problems...)
 	a.warn(&r)
 	plan := proof.New(hereOf(&r), facts)
 	var text bytes.Buffer

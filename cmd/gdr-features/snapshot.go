@@ -67,7 +67,7 @@ func (a *app) snapshot(ctx context.Context) ([]byte, error) {
 		recorded := recorder.FS(fs.Root())
 		r := report.Collect(ctx, recorded, o)
 		if o.What.Process {
-			_, _ = proof.ReadFacts(ctx, recorded, hereOf(&r)) // what they lack is recorded, too
+			proof.ReadFacts(ctx, recorded, hereOf(&r)) // what they lack is recorded, too
 		}
 		cancel()
 	}

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -19,7 +20,7 @@ type File struct{ Name, Text, Problem string }
 type transfer struct {
 	name           string
 	server, client side
-	step           *listed // nil where the plan does not have it
+	step           *Step // of the plan in the folder; nil where it is not there
 }
 
 func (t *transfer) sides() [2]*side { return [...]*side{&t.server, &t.client} }
@@ -35,19 +36,13 @@ type folder struct {
 // plan is the list of steps that the script wrote.
 type plan struct {
 	given, whole, lacks bool
-	steps               []listed
-	rates               map[string]Rates // of a NIC
+	steps               []Step // of each what a line tells
 	notes               []string
 }
 
-// listed is a step of the list. gpu is "" for a baseline.
-type listed struct {
-	name, gpu, nic string
-	way            Way
-}
-
-func (s *listed) line() string {
-	return strings.Join([]string{planStep, s.name, cmp.Or(s.gpu, none), s.nic, string(s.way)}, " ")
+// line is a step in the list.
+func (s *Step) line() string {
+	return fmt.Sprintf("%s %s %s %s %s %g %g\n", planStep, s.Name, cmp.Or(s.GPU, none), s.NIC, s.Way, s.Rates.Port, s.Rates.PCIe)
 }
 
 // none stands in the list and in tables for what is not there.
@@ -101,7 +96,7 @@ func open(files []File) *folder {
 
 // read reads the list. What is torn is not whole; lines that are not known make it so, too.
 func (p *plan) read(text string) {
-	p.given, p.rates = true, map[string]Rates{}
+	p.given = true
 	begun := false
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
@@ -114,10 +109,11 @@ func (p *plan) read(text string) {
 			return
 		case line == planEnds:
 			p.whole = true
-		case word == planStep && len(words) == 5:
-			p.steps = append(p.steps, listed{words[1], strings.TrimPrefix(words[2], none), words[3], Way(words[4])})
-		case word == planRate && len(words) == 4:
-			p.rates[words[1]] = Rates{positive(words[2]), positive(words[3])}
+		case word == planStep && len(words) == 7:
+			p.steps = append(p.steps, Step{
+				Name: words[1], GPU: strings.TrimPrefix(words[2], none), NIC: words[3], Way: Way(words[4]),
+				Rates: Rates{positive(words[5]), positive(words[6])},
+			})
 		case word == planLacks:
 			p.lacks, p.notes = true, append(p.notes, "not measured: "+rest)
 		case word == planNote:
@@ -129,9 +125,9 @@ func (p *plan) read(text string) {
 }
 
 // find is the step of a transfer: its own, or the one that it followed.
-func (p *plan) find(name string) *listed {
+func (p *plan) find(name string) *Step {
 	whole := strings.TrimSuffix(strings.TrimSuffix(name, serverAlone), clientAlone)
-	at := slices.IndexFunc(p.steps, func(s listed) bool { return s.name == name || s.name == whole })
+	at := slices.IndexFunc(p.steps, func(s Step) bool { return s.Name == name || s.Name == whole })
 	if at < 0 {
 		return nil
 	}
@@ -145,8 +141,8 @@ func (p *plan) busOf(gpu string) string {
 	if err != nil || !p.whole {
 		return ""
 	}
-	for _, s := range p.steps {
-		if other, err := pci.ParseAddress(s.gpu); err == nil && other != address && other.Bus == address.Bus {
+	for i := range p.steps {
+		if other, err := pci.ParseAddress(p.steps[i].GPU); err == nil && other != address && other.Bus == address.Bus {
 			return ""
 		}
 	}

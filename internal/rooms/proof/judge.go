@@ -66,15 +66,15 @@ func Read(files []File, rates func(nic string) Rates) Result {
 		if l.Way != Host {
 			t.compare(l, baselines[t.options()])
 		}
-		of := f.plan.rates[l.NIC]
+		of := cmp.Or(t.step, &Step{}).Rates
 		if rates != nil && of == (Rates{}) {
 			of = rates(l.NIC)
 		}
 		l.OfPort, l.OfPCIe = share(l.Gbps, of.Port), share(l.Gbps, of.PCIe)
 	}
-	for _, s := range f.plan.steps {
-		if f.by[s.name] == nil {
-			r.Lines = append(r.Lines, Line{Name: s.name, GPU: s.gpu, NIC: s.nic, Way: s.way, Why: "it was not run, or nothing was written"})
+	for i := range f.plan.steps {
+		if s := &f.plan.steps[i]; f.by[s.Name] == nil {
+			r.Lines = append(r.Lines, Line{Name: s.Name, GPU: s.GPU, NIC: s.NIC, Way: s.Way, Why: "it was not run, or nothing was written"})
 		}
 	}
 	r.Notes = slices.Concat([]string{}, f.notes, f.plan.notes)
@@ -92,23 +92,29 @@ func share(part, whole float64) float64 {
 
 // fold takes all lines about GPUs together. What was not measured leaves it unknown.
 func (r *Result) fold(p *plan) {
-	state, gpus := tristate.True, 0
-	for i := range r.Lines {
-		if l := &r.Lines[i]; l.Way != Host {
-			state = tristate.And(state, l.State)
-			gpus++
-		}
-	}
 	switch {
 	case !p.given:
 		r.Notes = append(r.Notes, "there is no list of steps (plan): whether all were run is not known")
 	case !p.whole:
 		r.Notes = append(r.Notes, "the list of steps (plan) is torn: whether all were run is not known")
 	}
-	if gpus == 0 || !p.whole || p.lacks {
-		state = tristate.And(state, tristate.Unknown)
+	switch n := r.count(); {
+	case n[tristate.False] > 0:
+		r.State = tristate.False
+	case n[tristate.True] > 0 && n[tristate.Unknown] == 0 && p.whole && !p.lacks:
+		r.State = tristate.True
 	}
-	r.State = state
+}
+
+// count counts the lines about GPUs by what they are.
+func (r *Result) count() map[tristate.State]int {
+	n := map[tristate.State]int{}
+	for i := range r.Lines {
+		if r.Lines[i].Way != Host {
+			n[r.Lines[i].State]++
+		}
+	}
+	return n
 }
 
 // line judges one transfer by itself: a baseline is true if it was measured; all others are unknown
@@ -117,7 +123,7 @@ func (t *transfer) line(p *plan) Line {
 	l := Line{Name: t.name, NIC: cmp.Or(t.server.device, t.client.device), Server: t.server.memory(), Client: t.client.memory()}
 	l.GPU, l.Way = t.wants()
 	if t.step != nil {
-		l.GPU, l.NIC, l.Way = cmp.Or(t.step.gpu, l.GPU), t.step.nic, cmp.Or(l.Way, t.step.way)
+		l.GPU, l.NIC, l.Way = cmp.Or(t.step.GPU, l.GPU), t.step.NIC, cmp.Or(l.Way, t.step.Way)
 	}
 	failed, ended := find(slices.Concat(t.server.lines, t.client.lines), l.Way), t.ended()
 	if failed != nil && failed.effect == followed && (!t.server.alone() || !t.client.alone()) {
@@ -231,11 +237,11 @@ func (t *transfer) measured() (rate float64, why string) {
 
 // mismatch says in what a transfer is another one than was asked for.
 func (t *transfer) mismatch(p *plan) string {
-	if t.step != nil && t.step.nic != t.server.device {
+	if t.step != nil && t.step.NIC != t.server.device {
 		return "it is of another NIC than the plan says"
 	}
 	for _, s := range t.sides() {
-		if why := s.mismatch(cmp.Or(t.step, &listed{}).gpu, p); why != "" {
+		if why := s.mismatch(cmp.Or(t.step, &Step{}).GPU, p); why != "" {
 			return s.name + ": " + why
 		}
 	}

@@ -95,6 +95,8 @@ type Facts struct {
 	GIDs []rdma.GIDTable
 	// Divided are the GPUs with MIG instances.
 	Divided map[pci.Address]bool
+	// Problems are what could not be read.
+	Problems []error
 }
 
 // planner makes a plan.
@@ -224,15 +226,16 @@ func (p *planner) pair(c assign.Choice, nic *assign.NIC, memory map[Way][]string
 	if len(ways) == 0 {
 		return fmt.Sprintf("neither peer memory nor DMA-BUF is in place (%s)", p.Node.Verdict.Reason)
 	}
+	rates := ratesOf(p.Assignment.Machine, nic)
 	if !p.baselines[nic.RDMA] {
 		p.baselines[nic.RDMA] = true
-		p.add(Step{Name: nic.RDMA + "_host", NIC: nic.RDMA, Way: Host, Rates: ratesOf(p.Assignment.Machine, nic)}, common)
+		p.add(Step{Name: nic.RDMA + "_host", NIC: nic.RDMA, Way: Host, Rates: rates}, common)
 	}
 	for _, way := range ways {
 		gpu := c.GPU.Address.String()
 		s := Step{
 			Name: strings.ReplaceAll(gpu, ":", "-") + "_" + nic.RDMA + "_" + string(way),
-			GPU:  gpu, NIC: nic.RDMA, Level: p.Level(c, nic).String(), Way: way, Server: memory[way], Client: memory[way],
+			GPU:  gpu, NIC: nic.RDMA, Level: p.Level(c, nic).String(), Way: way, Rates: rates, Server: memory[way], Client: memory[way],
 		}
 		server, client := s, s
 		server.Name, server.Client = s.Name+serverAlone, nil

@@ -46,8 +46,7 @@ func planOf(t *testing.T, name, state string, change func(dir string)) proof.Pla
 	defer fs.Close()
 	r := report.Collect(t.Context(), fs, report.ForEnv)
 	here := assign.Here{Node: &r.Node, Visible: &r.Visible}
-	facts, _ := proof.ReadFacts(t.Context(), fs, here)
-	return proof.New(here, facts)
+	return proof.New(here, proof.ReadFacts(t.Context(), fs, here))
 }
 
 // TestPlan: each GPU with each near NIC by each way, and a reason for what is left out.

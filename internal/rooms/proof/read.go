@@ -15,46 +15,36 @@ import (
 	"gdr-features/source/rdma"
 )
 
-// ReadFacts reads what a plan needs beside the machine, until the context ends. The problems are what
-// could not be read.
-func ReadFacts(ctx context.Context, fs *host.FS, here assign.Here) (Facts, []error) {
-	type answer struct {
-		facts    Facts
-		problems []error
-	}
-	a, err := deadline.Async(func() (answer, error) {
-		facts, problems := readFacts(fs, here)
-		return answer{facts, problems}, nil
-	})(ctx)
+// ReadFacts reads what a plan needs beside the machine, until the context ends.
+func ReadFacts(ctx context.Context, fs *host.FS, here assign.Here) Facts {
+	f, err := deadline.Async(func() (Facts, error) { return readFacts(fs, here), nil })(ctx)
 	if err != nil {
-		a.problems = append(a.problems, fmt.Errorf("GIDs and MIG instances: %w", err))
+		f.Problems = append(f.Problems, fmt.Errorf("GIDs and MIG instances: %w", err))
 	}
-	return a.facts, a.problems
+	return f
 }
 
-func readFacts(fs *host.FS, here assign.Here) (f Facts, problems []error) {
+func readFacts(fs *host.FS, here assign.Here) (f Facts) {
 	var devices []*rdma.Device
 	machine := here.Assign()
 	for _, nic := range machine.Near() {
 		devices = append(devices, machine.Of(nic).RDMA)
 	}
-	f.GIDs, problems = rdma.ReadGIDTables(fs, devices)
+	f.GIDs, f.Problems = rdma.ReadGIDTables(fs, devices)
 	f.Divided = map[pci.Address]bool{}
 	var unread error
 	for i := range here.Node.Matrix.GPUs {
 		gpu := here.Node.Matrix.GPUs[i].Address
-		said, there := here.Node.Platform.GPUs.Said[gpu]
-		if !there || said.Minor < 0 {
-			continue
+		if said, there := here.Node.Platform.GPUs.Said[gpu]; there && said.Minor >= 0 {
+			var err error
+			f.Divided[gpu], err = divided(fs, said.Minor)
+			unread = cmp.Or(unread, err)
 		}
-		var err error
-		f.Divided[gpu], err = divided(fs, said.Minor)
-		unread = cmp.Or(unread, err)
 	}
 	if unread != nil {
-		problems = append(problems, fmt.Errorf("whether GPUs are divided into MIG instances is unknown: %w", unread))
+		f.Problems = append(f.Problems, fmt.Errorf("whether GPUs are divided into MIG instances is unknown: %w", unread))
 	}
-	return f, problems
+	return f
 }
 
 // divided reports whether NVIDIA's driver lists MIG instances of the GPU with a device node

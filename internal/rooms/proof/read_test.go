@@ -16,8 +16,8 @@ import (
 const (
 	yes, no, unknown = tristate.True, tristate.False, tristate.Unknown
 	dmabuf           = bus + " --use_cuda_dmabuf"
-	stepHost         = "step host - mlx5_0 host"
-	stepGPU          = "step gpu " + gpu + " mlx5_0 dmabuf"
+	stepHost         = "step host - mlx5_0 host 0 0"
+	stepGPU          = "step gpu " + gpu + " mlx5_0 dmabuf 0 0"
 )
 
 // folderOf is a folder with a baseline of 100 Gbit/s and one transfer with GPU memory by DMA-BUF.
@@ -247,18 +247,18 @@ func TestRates(t *testing.T) {
 		node       func(nic string) proof.Rates
 		port, pcie float64
 	}{
-		{"of the plan", "rate mlx5_0 200 126", nil, 0.485, 0.77},
-		{"of the plan, and the node", "rate mlx5_0 200 126", node, 0.485, 0.77},
-		{"the port is unknown", "rate mlx5_0 0 126", node, 0, 0.77},
-		{"of the node", "rate mlx5_1 200 126", node, 0.243, 0},
-		{"of another NIC", "rate mlx5_1 200 126", nil, 0, 0},
-		{"garbage", "rate mlx5_0 NaN -1", nil, 0, 0},
-		{"too much", "rate mlx5_0 1e300 Inf", nil, 0, 0},
+		{"of the plan", "200 126", nil, 0.485, 0.77},
+		{"of the plan, and the node", "200 126", node, 0.485, 0.77},
+		{"the port is unknown", "0 126", node, 0, 0.77},
+		{"of the node", "0 0", node, 0.243, 0},
+		{"of neither", "0 0", nil, 0, 0},
+		{"garbage", "NaN -1", nil, 0, 0},
+		{"too much", "1e300 Inf", nil, 0, 0},
 	} {
 		all := folderOf(server, client)
 		for i := range all {
 			if all[i].Name == "plan" {
-				all[i] = listed(stepHost, test.rate, stepGPU)
+				all[i] = listed(strings.Replace(stepHost, "0 0", test.rate, 1), strings.Replace(stepGPU, " 0 0", " "+test.rate, 1))
 			}
 		}
 		r := proof.Read(all, test.node)
@@ -286,7 +286,7 @@ func TestOneSide(t *testing.T) {
 
 // TestROCm: a number is a GPU only if the bus that perftest prints is that of the plan.
 func TestROCm(t *testing.T) {
-	const one, same = "step gpu 0000:63:00.0 mlx5_0 peermem", "step x 0001:63:00.0 mlx5_0 peermem"
+	const one, same = "step gpu 0000:63:00.0 mlx5_0 peermem 0 0", "step x 0001:63:00.0 mlx5_0 peermem 0 0"
 	for _, test := range []struct {
 		name, bus string
 		plan      []string
@@ -324,7 +324,7 @@ func TestPlanOfFolder(t *testing.T) {
 		{"all steps", listed(stepHost, stepGPU), yes, ""},
 		{"a NIC not used", listed(stepHost, stepGPU, "note "+gpu+": mlx5_9: no port is active"), yes, "not used: " + gpu},
 		{"a GPU not measured", listed(stepHost, stepGPU, "lacks 0000:29:00.0: no near NIC can be used here"), unknown, "not measured: 0000:29:00.0"},
-		{"a step that was not run", listed(stepHost, stepGPU, "step other 0000:29:00.0 mlx5_1 dmabuf"), unknown, ""},
+		{"a step that was not run", listed(stepHost, stepGPU, "step other 0000:29:00.0 mlx5_1 dmabuf 0 0"), unknown, ""},
 		{"a torn list", proof.File{Name: "plan", Text: "gdr-features proof 1\n" + stepHost + "\n" + stepGPU + "\n"}, unknown, "torn"},
 		{"a list of another version", proof.File{Name: "plan", Text: "gdr-features proof 2\n" + stepHost + "\nend\n"}, unknown, "torn"},
 		{"no list", proof.File{Name: "version"}, unknown, "no list of steps"},

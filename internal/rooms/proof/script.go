@@ -16,7 +16,6 @@ const (
 	planBegins = "gdr-features proof 1"
 	planEnds   = "end"
 	planStep   = "step"
-	planRate   = "rate"
 	planLacks  = "lacks"
 	planNote   = "note"
 )
@@ -30,11 +29,7 @@ func (p *Plan) Script(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(head + "cat >" + planFile + " <<'PLAN'\n" + planBegins + "\n")
 	for i := range p.Steps {
-		s := &p.Steps[i]
-		b.WriteString((&listed{s.Name, s.GPU, s.NIC, s.Way}).line() + "\n")
-		if s.Way == Host {
-			fmt.Fprintf(&b, "%s %s %g %g\n", planRate, s.NIC, s.Rates.Port, s.Rates.PCIe)
-		}
+		b.WriteString(p.Steps[i].line())
 	}
 	b.WriteString(p.reasons(planLacks, planNote) + planEnds + "\nPLAN\n")
 	fmt.Fprintf(&b, "of=%d\n", len(p.Steps))

@@ -79,19 +79,12 @@ func (l *Line) sides() string {
 
 // sentence is the answer about all GPUs.
 func (r *Result) sentence() string {
-	count := map[tristate.State]int{}
-	all := 0
-	for i := range r.Lines {
-		if l := &r.Lines[i]; l.Way != Host {
-			count[l.State]++
-			all++
-		}
-	}
-	of := fmt.Sprintf("(transfers with GPU memory: %d true, %d false, %d unknown)", count[tristate.True], count[tristate.False], count[tristate.Unknown])
+	n := r.count()
+	of := fmt.Sprintf("(transfers with GPU memory: %d true, %d false, %d unknown)", n[tristate.True], n[tristate.False], n[tristate.Unknown])
 	switch {
-	case all == 0:
+	case len(n) == 0:
 		return "unknown, there is no transfer with GPU memory"
-	case r.State == tristate.Unknown && count[tristate.Unknown] == 0:
+	case r.State == tristate.Unknown && n[tristate.Unknown] == 0:
 		return "unknown, not every GPU was measured " + of
 	}
 	return r.State.String() + " " + of
