@@ -11,7 +11,7 @@ import (
 // side is one side of a transfer: what was asked for, and what perftest printed.
 type side struct {
 	name   string // "server" or "client"
-	given  bool // there is output, or an exit status
+	given  bool   // there is output, or an exit status
 	asked  []string
 	ended  string // the exit status, "" where it is not known
 	lines  []string
