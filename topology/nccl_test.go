@@ -75,7 +75,7 @@ func TestNCCLLevels(t *testing.T) {
 // TestNCCLWithoutVPD: NCCL goes by the place of a NIC's data-direct function, which only the VPD
 // tells. One NIC whose VPD was read, and names none, is where it is.
 func TestNCCLWithoutVPD(t *testing.T) {
-	r := ready(t, load(t, "gb300-datadirect"))
+	r := withFile(t, load(t, "gb300-datadirect"), nil)
 	for f := range r.PCI.All() {
 		f.DataDirect = nil
 		if f.Address != at(t, "0010:01:00.0") {
@@ -109,9 +109,9 @@ func TestNCCLAnswers(t *testing.T) {
 			said := answers(string(kept))
 			r := ready(t, m)
 			matrix := r.Matrix
-			if r.Platform.BIOS != "" { // by which RCCL differs
-				r.Platform.BIOS = "not of Azure"
-				matrix = topology.Build(topology.Inputs{PCI: &r.PCI, RDMA: &r.RDMA, Platform: r.Platform})
+			if platform := r.Platform; platform.BIOS != "" { // by which RCCL differs
+				platform.BIOS = "not of Azure"
+				matrix = topology.Build(topology.Inputs{PCI: &r.PCI, RDMA: &r.RDMA, Platform: platform})
 			}
 			for i := range matrix.Pairs {
 				p := &matrix.Pairs[i]
