@@ -63,8 +63,15 @@ func TestCarries(t *testing.T) {
 		link *pci.Link
 		want float64
 	}{
-		{nil, 0}, {&pci.Link{Speed: 32}, 0}, {&pci.Link{Width: 16}, 0}, {&pci.Link{Speed: 2.5, Width: 16}, 32}, {&pci.Link{Speed: 5, Width: 16}, 64},
-		{&pci.Link{Speed: 8, Width: 16}, 126}, {&pci.Link{Speed: 16, Width: 16}, 252.1}, {&pci.Link{Speed: 32, Width: 16}, 504.1}, {&pci.Link{Speed: 64, Width: 16}, 968},
+		{nil, 0},
+		{&pci.Link{Speed: 32}, 0},
+		{&pci.Link{Width: 16}, 0},
+		{&pci.Link{Speed: 2.5, Width: 16}, 32},
+		{&pci.Link{Speed: 5, Width: 16}, 64},
+		{&pci.Link{Speed: 8, Width: 16}, 126},
+		{&pci.Link{Speed: 16, Width: 16}, 252.1},
+		{&pci.Link{Speed: 32, Width: 16}, 504.1},
+		{&pci.Link{Speed: 64, Width: 16}, 968},
 	} {
 		if got := test.link.Carries(); math.Abs(got-test.want) > 0.05 {
 			t.Errorf("%+v carries %v, want %v", test.link, got, test.want)

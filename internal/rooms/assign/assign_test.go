@@ -1,7 +1,6 @@
 package assign_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sort"
@@ -10,8 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/host"
-	"gdr-features/internal/report"
 	"gdr-features/internal/rooms/assign"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
@@ -23,16 +20,6 @@ import (
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
-
-func collect(t *testing.T, dir string) report.Report {
-	t.Helper()
-	fs, err := host.Open(host.Options{Root: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = fs.Close() }()
-	return report.Collect(context.Background(), fs, report.ForEnv)
-}
 
 func all(string) bool { return true }
 
@@ -134,16 +121,21 @@ func first(m *assign.Assignment) []string {
 }
 
 // TestAssignOnMachines compares the choice with a second implementation, on every machine in
-// every state.
+// every state of its NICs and their ports.
 func TestAssignOnMachines(t *testing.T) {
 	for _, m := range testsize.Share(machine.All(t, "../../../testdata/machines")) {
 		if m.Name == twoLayers { // TestOneLayer
 			continue
 		}
 		t.Run(m.Name, func(t *testing.T) {
-			for s, dir := range m.Trees(t, testsize.Few(m.States())) {
-				r := collect(t, dir)
-				here := assign.NewMachine(&r.Node, all)
+			ready := m.Ready()
+			asReady := func(s machine.State) bool {
+				return s.NICDriver == ready.NICDriver && s.NoRDMA == ready.NoRDMA && s.Port == ready.Port
+			}
+			states := append([]machine.State{ready}, slices.DeleteFunc(m.States(), asReady)...)
+			for s, dir := range m.Trees(t, testsize.Few(states)) {
+				r := sample.Read(t, dir, nil)
+				here := assign.NewMachine(r, all)
 				got := here.Assign(here.EveryGPU(), nil)
 				if diff := cmp.Diff(second(&r.Matrix), first(got)); diff != "" {
 					t.Errorf("%s (-second +first):\n%s", s.Name, diff)
@@ -348,8 +340,8 @@ func TestNearInNCCL(t *testing.T) {
 	}
 	for _, m := range testsize.Share(machine.All(t, "../../../testdata/machines")) {
 		t.Run(m.Name, func(t *testing.T) {
-			r := collect(t, m.Tree(t, m.Ready()))
-			here := assign.NewMachine(&r.Node, all)
+			r := sample.Read(t, m.Tree(t, m.Ready()), nil)
+			here := assign.NewMachine(r, all)
 			near, best := map[string]bool{}, map[string]bool{}
 			for _, c := range here.Assign(here.EveryGPU(), nil).Choices {
 				if !c.GPU.Counts() {
