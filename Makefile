@@ -100,10 +100,10 @@ image: ## build the image for amd64 and arm64 (buildah)
 IMAGE ?= registry.example.com/gdr-features
 URL   ?= https://example.com/gdr-features
 .PHONY: release
-release: ## build a release into dist/: VERSION= IMAGE= URL= (buildah)
+release: ## build a release: VERSION= IMAGE= URL= SIGN_KEY= (buildah)
 	@echo 'building the program that builds releases ...' >&2
 	$(GO) build -C hack/release -o '$(CURDIR)/bin/release' .
-	./bin/release -version '$(VERSION)' -image '$(IMAGE)' -url '$(URL)' -revision '$(REVISION)'
+	./bin/release -version '$(VERSION)' -image '$(IMAGE)' -url '$(URL)' -revision '$(REVISION)' -sign-key '$(SIGN_KEY)'
 
 .PHONY: nccl
 nccl: ## compare with NCCL's own code, NCCL_ORACLE=PROGRAM (3 min)

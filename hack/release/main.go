@@ -28,6 +28,7 @@ type release struct {
 	url      string    // of the project; downloads are below url/releases/download/VERSION
 	out      string    // directory that gets the artifacts
 	stage    string    // directory for what they are made of
+	signer   *signer   // nil where nothing is signed
 }
 
 func main() {
@@ -37,8 +38,9 @@ func main() {
 	flag.StringVar(&r.image, "image", "registry.example.com/gdr-features", "name of the image in its registry, for the manifests")
 	flag.StringVar(&r.url, "url", "https://example.com/gdr-features", "page of the project; downloads are expected below URL/releases/download/VERSION")
 	flag.StringVar(&r.out, "o", "dist", "directory to write to; removed first")
+	key := flag.String("sign-key", "", "file with the private key (ECDSA P-256) that signs the release; by default nothing is signed")
 	flag.Parse()
-	if err := r.run(); err != nil {
+	if err := r.run(*key); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
@@ -50,9 +52,12 @@ var environment = map[string]string{
 	"LC_ALL": "C", "TZ": "UTC",
 }
 
-func (r *release) run() error {
+func (r *release) run(key string) error {
 	if !semver.IsValid(r.version) || semver.Canonical(r.version) != r.version {
 		return fmt.Errorf("%q is not a version such as v1.0.0 or v1.0.0-rc.1 (make release VERSION=v1.0.0)", r.version)
+	}
+	if err := r.signWith(key); err != nil {
+		return err
 	}
 	if err := r.identify(); err != nil {
 		return err
@@ -84,7 +89,8 @@ func (r *release) run() error {
 		{"packing packages", r.packages},
 		{"building the image", r.ociArchive},
 		{"writing manifests and chart", func() error { return errors.Join(r.installYAML(), r.chart(), r.krew(), r.imageList()) }},
-		{"listing what is in all of them", func() error { return errors.Join(r.boms(), r.sums()) }},
+		{"listing what is in all of them", r.boms},
+		{"writing checksums", r.seal},
 	} {
 		fmt.Fprintln(os.Stderr, step.doing, "...")
 		if err := step.do(); err != nil {

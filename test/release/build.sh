@@ -1,10 +1,10 @@
 #!/bin/sh
-# Builds into .bin what the test of a release needs: helm, krew and a registry where they do
-# not lie there yet, and always the release, twice: as .bin/one by `make release`, and as
-# .bin/two in another directory, with another umask and time zone and, with COLD=1, an empty
-# build cache. Both are made from the files of the work tree, without git.
-# usage: [COLD=1] build.sh [one], with "one" to build it once, and not at all if .bin/one was
-# made of the same files
+# Builds into .bin what the test of a release needs: helm, krew, a registry and a key where
+# they do not lie there yet, and always the release, signed, twice: as .bin/one by `make
+# release`, and as .bin/two in another directory, with another umask and time zone and, with
+# COLD=1, an empty build cache. Both are made from a commit of the files of the work tree.
+# usage: [COLD=1] build.sh [one], with "one" to build it once, without git and a signature, and
+# not at all if .bin/one was made of the same files
 set -eu
 cd "$(dirname "$0")"
 bin=$PWD/.bin
@@ -16,6 +16,7 @@ missing() {
 command -v buildah >/dev/null || missing buildah buildah
 command -v skopeo >/dev/null || missing skopeo skopeo
 command -v rpm >/dev/null || missing rpm rpm
+command -v openssl >/dev/null || missing openssl openssl
 
 install_tool() { # install_tool PACKAGE@VERSION, with the dependencies it was released with
 	echo "building $1 ..."
@@ -30,6 +31,14 @@ if [ "$stamp" != "$(cat "$bin/stamp" 2>/dev/null)" ]; then
 	install_tool github.com/distribution/distribution/v3/cmd/registry@v3.1.2
 	echo "$stamp" >"$bin/stamp"
 fi
+export VERSION=v1.0.0
+unset SOURCE_DATE_EPOCH REVISION SIGN_KEY
+if [ "${1:-}" = one ]; then
+	export SOURCE_DATE_EPOCH=1767225600 REVISION=0123456789abcdef0123456789abcdef01234567
+else
+	export SIGN_KEY="$bin/key.pem"
+	[ -e "$SIGN_KEY" ] || openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$SIGN_KEY"
+fi
 
 tmp=$(mktemp -d)
 trap 'chmod -R u+w "$tmp"; rm -rf "$tmp"' EXIT
@@ -38,14 +47,23 @@ copy() { # copy DIRECTORY: the files that git knows or would know
 	git -C ../.. ls-files -z --cached --others --exclude-standard --deduplicate |
 		tar -C ../.. --null --files-from=- --ignore-failed-read -cf - | tar -xf - -C "$1"
 }
-export SOURCE_DATE_EPOCH=1767225600 VERSION=v1.0.0 REVISION=0123456789abcdef0123456789abcdef01234567
+commit() { # commit DIRECTORY: makes them a commit
+	git -C "$1" init -q -b main
+	git -C "$1" add -A
+	GIT_AUTHOR_DATE='1767225600 +0000' GIT_COMMITTER_DATE='1767225600 +0000' \
+		git -C "$1" -c user.name=release -c user.email=release@example.com commit -q -m release
+}
 copy "$tmp/one"
 made=$(go version && tar -C "$tmp/one" --sort=name --mtime=@0 --owner=0 --group=0 -cf - . | sha256sum)
 if [ "${1:-}" = one ] && [ "$made" = "$(cat "$bin/made" 2>/dev/null)" ]; then
 	exit 0
 fi
 rm -rf "$bin/one" "$bin/two" "$bin/made"
-(umask 077 && copy "$tmp/in/another/directory")
+if [ "${1:-}" != one ]; then
+	(umask 077 && copy "$tmp/in/another/directory" && commit "$tmp/in/another/directory")
+	commit "$tmp/one"
+	git -C "$tmp/one" rev-parse HEAD >"$bin/commit"
+fi
 echo "building the release ..."
 make -s -C "$tmp/one" release
 mv "$tmp/one/dist" "$bin/one"
@@ -57,6 +75,6 @@ echo "building the release again ..."
 	export TZ=Asia/Tokyo LANG=C.UTF-8
 	[ -z "${COLD:-}" ] || export GOCACHE="$tmp/cache"
 	cd "$tmp/in/another/directory"
-	"$tmp/one/bin/release" -version "$VERSION" -revision "$REVISION" >/dev/null
+	"$tmp/one/bin/release" -version "$VERSION" -sign-key "$SIGN_KEY" >/dev/null
 )
 mv "$tmp/in/another/directory/dist" "$bin/two"

@@ -36,28 +36,10 @@ const (
 // pulls both again: the image has the digest that it had, the chart its bytes. What the
 // document installs names that image.
 func TestRegistry(t *testing.T) {
-	address, certificate := serve(t)
+	address, shell := registry(t)
 	release, err := filepath.Abs(one)
 	if err != nil {
 		t.Fatal(err)
-	}
-	bin, err := filepath.Abs(".bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	home := t.TempDir()
-	shell := func(directory, command string) string {
-		t.Helper()
-		c := exec.CommandContext(t.Context(), "bash", "-euxo", "pipefail", "-c", command)
-		c.Dir = directory
-		c.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+home, "SSL_CERT_FILE="+certificate)
-		var complaints bytes.Buffer
-		c.Stderr = &complaints
-		out, err := c.Output()
-		if err != nil {
-			t.Fatalf("%s: %v\n%s%s", command, err, out, &complaints)
-		}
-		return string(out)
 	}
 	ours := func(command string) string {
 		return strings.ReplaceAll(command, "registry.example.com", address)
@@ -68,9 +50,7 @@ func TestRegistry(t *testing.T) {
 	image := address + "/gdr-features:" + version
 	shell(pulled, "skopeo copy --quiet --all docker://"+image+" oci:layout:pulled")
 	shell(pulled, "helm pull oci://"+address+"/charts/gdr-features --version "+number)
-	want, _, _ := strings.Cut(string(untar(t, artifact(t, "gdr-features-"+version+"-image.tar"))["./index.json"].body), ",\"size\"")
-	_, want, _ = strings.Cut(want, "sha256:")
-	want, _, _ = strings.Cut(want, `"`)
+	want := imageDigest(t)
 	raw := shell(pulled, "skopeo inspect --raw docker://"+image)
 	if got := fmt.Sprintf("%x", sha256.Sum256([]byte(raw))); got != want {
 		t.Errorf("the image in the registry has the digest %s, not %s:\n%s", got, want, raw)
@@ -102,6 +82,46 @@ func TestRegistry(t *testing.T) {
 	if err != nil || !bytes.Equal(chart, artifact(t, "gdr-features-"+number+".tgz")) {
 		t.Errorf("another chart came back, error %v", err)
 	}
+}
+
+// imageDigest returns the digest of the image in its archive, without sha256:.
+func imageDigest(t *testing.T) string {
+	t.Helper()
+	digest, _, _ := strings.Cut(string(untar(t, artifact(t, "gdr-features-"+version+"-image.tar"))["./index.json"].body), ",\"size\"")
+	_, digest, _ = strings.Cut(digest, "sha256:")
+	digest, _, _ = strings.Cut(digest, `"`)
+	return digest
+}
+
+// registry runs a registry until the test ends, and returns its address and a function that runs
+// commands in a directory, which must succeed, and returns what they print.
+func registry(t *testing.T) (address string, shell func(directory, command string) string) {
+	t.Helper()
+	address, certificate := serve(t)
+	home := t.TempDir()
+	return address, func(directory, command string) string {
+		t.Helper()
+		out, complaints, err := run(t, directory, command, "HOME="+home, "SSL_CERT_FILE="+certificate)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s%s", command, err, out, complaints)
+		}
+		return out
+	}
+}
+
+// run runs commands in a directory with the programs of .bin.
+func run(t *testing.T, directory, command string, environment ...string) (out, complaints string, err error) {
+	t.Helper()
+	bin, err := filepath.Abs(".bin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.CommandContext(t.Context(), "bash", "-euxo", "pipefail", "-c", command)
+	c.Dir, c.Env = directory, slices.Concat(os.Environ(), []string{"PATH=" + bin + ":" + os.Getenv("PATH")}, environment)
+	var stdout, stderr bytes.Buffer
+	c.Stdout, c.Stderr = &stdout, &stderr
+	err = c.Run()
+	return stdout.String(), stderr.String(), err
 }
 
 // documented returns the block of commands in a page that begins with a text and names this test.
