@@ -50,7 +50,7 @@ func TestIdentity(t *testing.T) {
 		return func(n *sample.Node) { n.Platform.CPU.Arch, n.Platform.Kernel = arch, release }
 	}
 	unreadType := func(n *sample.Node) { delete(n.Platform.IOMMU.Types, 1) }
-	clear := func(n *sample.Node) {
+	cleared := func(n *sample.Node) {
 		for bridge := range n.ACS {
 			n.ACS[bridge] = &pci.ACS{Present: true}
 		}
@@ -71,9 +71,9 @@ func TestIdentity(t *testing.T) {
 		{"no group", func(n *sample.Node) { unreadType(n); n.GPU().IOMMUGroup = pci.None }, yes, "", verdict.NoDoubt},
 		{"a GPU with memory of its own", func(n *sample.Node) { n.GPU().Device = 0x2330 }, yes, "", verdict.NoDoubt},
 		{"the GPU in identity has no driver", func(n *sample.Node) { addGPU(n, 0x2941); n.GPU().Driver = "" }, yes, "", verdict.NoDoubt},
-		{"ACS off", clear, yes, "", verdict.NoDoubt},
-		{"ACS on at one bridge", func(n *sample.Node) { clear(n); n.ACS[n.GPU().Bridges[1]].Control = 1 << 2 }, unknown, "SMMUPassthrough", verdict.Unproven},
-		{"ACS unread at one bridge", func(n *sample.Node) { clear(n); delete(n.ACS, n.GPU().Bridges[1]) }, unknown, "SMMUPassthrough", verdict.Unproven},
+		{"ACS off", cleared, yes, "", verdict.NoDoubt},
+		{"ACS on at one bridge", func(n *sample.Node) { cleared(n); n.ACS[n.GPU().Bridges[1]].Control = 1 << 2 }, unknown, "SMMUPassthrough", verdict.Unproven},
+		{"ACS unread at one bridge", func(n *sample.Node) { cleared(n); delete(n.ACS, n.GPU().Bridges[1]) }, unknown, "SMMUPassthrough", verdict.Unproven},
 		{"a port is down as well", func(n *sample.Node) { n.Port().State = "DOWN" }, no, "NoActivePort", verdict.Unproven},
 	} {
 		n := grace()

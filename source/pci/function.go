@@ -148,9 +148,13 @@ func (f *Function) Family() string {
 	return ""
 }
 
-// Counts reports whether this is a GPU or a NIC that counts, GPUEligible and NICEligible which.
-func (f *Function) Counts() bool      { return f.Eligible == Counts }
+// Counts reports whether this is a GPU or a NIC that counts.
+func (f *Function) Counts() bool { return f.Eligible == Counts }
+
+// GPUEligible reports whether it is a GPU that counts.
 func (f *Function) GPUEligible() bool { return f.GPU != nil && f.Counts() }
+
+// NICEligible reports whether it is a NIC that counts.
 func (f *Function) NICEligible() bool { return f.NIC != nil && f.Counts() }
 
 // PassedThrough reports whether the function is bound to a driver that hands it to a
