@@ -225,6 +225,7 @@ func TestFindsWrong(t *testing.T) {
 		{"vllm: stale NIC", vars + vllm + pairs + "83:00.0=95:00.0", `WRONG VLLM_GPU_NIC_PCIE_MAPPING: "83:00.0=95:00.0": there is no RDMA device at 0000:95:00.0`},
 		{"vllm: down", vars + vllm + pairs + "83:00.0=87:00.0", `WRONG VLLM_GPU_NIC_PCIE_MAPPING: "83:00.0=87:00.0": no port of mlx5_4 is active here`},
 		{"vllm: names", vars + vllm + "0=mlx5_0", `WRONG VLLM_GPU_NIC_PCIE_MAPPING: "0=mlx5_0": not of the form GPU=NIC`},
+		{"vllm: the name of a NIC", vars + vllm + pairs + "83:00.0=mlx5_2,84:00.0=86:00.0", `WRONG VLLM_GPU_NIC_PCIE_MAPPING: "83:00.0=mlx5_2": not of the form GPU=NIC`},
 		{"vllm: one variable", vllm + pairs + "83:00.0=85:00.0,84:00.0=86:00.0", "WRONG VLLM_GPU_NIC_PCIE_MAPPING: vLLM stops: VLLM_NIC_SELECTION_VARS must be set too"},
 		{"vllm: the other", vars, "WRONG VLLM_NIC_SELECTION_VARS: vLLM stops: VLLM_GPU_NIC_PCIE_MAPPING must be set too"},
 		{"vllm: set already", vars + vllm + pairs + "83:00.0=85:00.0,84:00.0=86:00.0\nUCX_NET_DEVICES=all", `WRONG VLLM_NIC_SELECTION_VARS: "UCX_NET_DEVICES:1": UCX_NET_DEVICES is set already ("all")`},

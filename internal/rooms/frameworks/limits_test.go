@@ -94,6 +94,7 @@ func TestCheckPort(t *testing.T) {
 	}{
 		{"right", fmt.Sprintf(given, "2"), [2][]int{{2}, {1, 2}}, ""},
 		{"not active", fmt.Sprintf(given, "2"), [2][]int{{1}, {1, 2}}, "port 2 of mlx5_0 is not active"},
+		{"no port is active on all", fmt.Sprintf(given, "1"), [2][]int{{1}, {2}}, "port 1 of mlx5_1 is not active"},
 		{"of no NIC", fmt.Sprintf(given, "0"), [2][]int{{2}, {2}}, "Mooncake ignores it and uses port 1"},
 		{"not a number", fmt.Sprintf(given, "x"), [2][]int{{1}, {1}}, "Mooncake ignores it and uses port 1"},
 		{"too large", fmt.Sprintf(given, "257"), [2][]int{{1}, {1}}, "Mooncake ignores it and uses port 1"},
@@ -110,6 +111,9 @@ func TestCheckPort(t *testing.T) {
 			var problems []string
 			for _, f := range judged(t, m, []byte(tt.text)) {
 				problems = append(problems, f.Problems...)
+				if f.Name == "MC_IB_PORT" && f.Want == "0" {
+					t.Errorf("port %q would be right", f.Want)
+				}
 			}
 			if got := strings.Join(problems, "; "); !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
 				t.Errorf("%q, want %q", got, tt.want)
@@ -145,5 +149,16 @@ func TestPortOfMooncake(t *testing.T) {
 				t.Errorf("%s, %v: port %q, notes %q", name, tt.active, port, notes)
 			}
 		}
+	}
+}
+
+// TestCheckExcluded: a NIC that the user leaves out is no NIC without an active port.
+func TestCheckExcluded(t *testing.T) {
+	m := switched(t, 2, "ib 15b3:1021 rdma=mlx5_0", "ib 15b3:1021 rdma=mlx5_1")
+	m.Matrix.NICs[0].Function.Excluded = true
+	m.NICs = m.NICs[1:]
+	all := judged(t, m, []byte(`{"0":"mlx5_0","1":"mlx5_1"}`))
+	if want := "mlx5_0 is excluded (--nic-exclude)"; len(all) != 1 || !strings.Contains(strings.Join(all[0].Problems, "; "), want) {
+		t.Errorf("%+v, want %s", all, want)
 	}
 }
