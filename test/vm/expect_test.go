@@ -38,7 +38,7 @@ func (l labels) with(others labels) labels {
 var unused = labels{
 	"gpudirect.rdma.capable": "true", "gdr.topology": "virtual",
 	"gpudirect.rdma": "false", "gdr.reason": "GPUDriverNotLoaded", "gdr.peermem": "false", "gdr.dmabuf": "false",
-	"gdr.peerdirect": "none", "gdr.rate": "0", "gdr.iommu": "off", "gdr.acs": "clear", "gpudirect.storage": "false",
+	"gdr.peerdirect": "none", "gdr.rate": "0", "gdr.iommu": "off", "gdr.degraded": "true", "gpudirect.storage": "false",
 }
 
 // bare are the labels of node before a driver is loaded.

@@ -116,7 +116,7 @@ func TestTwoVendors(t *testing.T) {
 		"gdr.gpus": "2", "gdr.nics": "1", "gdr.level": "PIX", "gdr.level.best": "PIX", "gdr.nccl-default": "true", "gdr.align": "pcieRoot",
 	})
 	m.expectTopology(root)
-	m.expectLabels(nobody, bare.with(labels{"gdr.acs": ""}))
+	m.expectLabels(nobody, bare)
 	m.load("ib_peer_mem") // its interface is not the RDMA stack's
 	a := m.startAgent(bare)
 	a.expect("nvidia loaded", bare.with(labels{"gdr.reason": "NICDriverNotLoaded"}), func() { m.load("nvidia") })

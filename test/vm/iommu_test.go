@@ -22,10 +22,10 @@ func TestTranslated(t *testing.T) {
 	m := boot(t, node(), "intel_iommu=on", iommu...)
 	m.expectGroups("DMA", "DMA-FQ")
 	m.expectTopology(root)
-	want := bare.with(labels{"gdr.iommu": "translated", "gdr.acs": "redirect"})
+	want := bare.with(labels{"gdr.iommu": "translated"})
 	m.expectLabels(root, want)
 	m.expectFindings(root, map[string]string{"iommu": "WARN", "acs": "OK"}) // the ports that redirect are root ports: traffic goes up anyway
-	m.expectLabels(nobody, want.with(labels{"gdr.acs": ""}))
+	m.expectLabels(nobody, want)
 	m.expectFindings(nobody, map[string]string{"iommu": "WARN", "acs": "UNKNOWN"})
 
 	m.startAgent(want).stop()
@@ -42,10 +42,10 @@ func TestPassthrough(t *testing.T) {
 	m := boot(t, node(), "intel_iommu=on iommu=pt", iommu...)
 	m.expectGroups("identity")
 	m.expectTopology(nobody)
-	want := bare.with(labels{"gdr.iommu": "passthrough", "gdr.acs": "redirect"})
+	want := bare.with(labels{"gdr.iommu": "passthrough"})
 	m.expectLabels(root, want)
 	m.expectFindings(root, map[string]string{"iommu": "OK", "acs": "OK"})
-	m.expectLabels(nobody, want.with(labels{"gdr.acs": ""}))
+	m.expectLabels(nobody, want)
 	m.expectFindings(nobody, map[string]string{"iommu": "OK", "acs": "UNKNOWN"})
 
 	a := m.startAgent(want)

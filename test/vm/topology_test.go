@@ -17,7 +17,7 @@ func TestTopology(t *testing.T) {
 	for _, uid := range []uint32{root, nobody} {
 		want := bare
 		if uid != root {
-			want = bare.with(labels{"gdr.acs": ""})
+			want = bare
 		}
 		m.expectLabels(uid, want)
 		m.expectTopology(uid)
