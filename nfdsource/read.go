@@ -37,7 +37,7 @@ func readPCI(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha1
 	if err != nil {
 		return nil, nil, err
 	}
-	return features.PCI(inv.Functions, names.Read(ctx, fs)), inv.Problems, nil
+	return pciFeatures(inv.Functions, names.Read(ctx, fs)), inv.Problems, nil
 }
 
 // readRDMA reads the RDMA devices, from /sys/class/infiniband. Which ports must be
@@ -53,7 +53,7 @@ func readRDMA(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha
 	if err != nil {
 		inv.Problems = append(inv.Problems, fmt.Errorf("RDMA devices: %w", err))
 	}
-	return features.RDMA(inv.Devices), inv.Problems, nil
+	return rdmaFeatures(inv.Devices), inv.Problems, nil
 }
 
 // readKmod reads the drivers and what they can do, from /sys/module,
@@ -66,9 +66,9 @@ func readKmod(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha
 		return kmod.Scan(fs, &functions, families, source.What{}), nil
 	})(ctx)
 	if err != nil {
-		return features.Kmod(&state, &platform.State{}, families), []error{fmt.Errorf("modules and symbols: %w", err)}, nil
+		return kmodFeatures(&state, &platform.State{}, families), []error{fmt.Errorf("modules and symbols: %w", err)}, nil
 	}
-	return features.Kmod(&state, &system, families), append(state.Problems, system.Problems...), nil
+	return kmodFeatures(&state, &system, families), append(state.Problems, system.Problems...), nil
 }
 
 func scanPCI(ctx context.Context, fs *host.FS, families family.Table, what source.What) (pci.Inventory, error) {

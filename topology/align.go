@@ -66,7 +66,7 @@ func (a Attribute) Same(f, g *pci.Function) tristate.State {
 func (a Attribute) serves(m *Matrix, bus *pci.Inventory, counts func(*pci.Function) bool) tristate.State {
 	all := tristate.True
 	for _, gpu := range m.GPUs {
-		if !gpu.Eligible {
+		if !gpu.Counts() {
 			continue
 		}
 		one := tristate.False

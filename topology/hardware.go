@@ -27,7 +27,7 @@ func (b *builder) hardware() {
 	for i := range b.m.GPUs {
 		gpu := &b.m.GPUs[i]
 		levels := b.nearestNICs(gpu, nics)
-		if !gpu.Eligible {
+		if !gpu.Counts() {
 			continue
 		}
 		b.m.EligibleGPUs++
@@ -84,17 +84,7 @@ func (b *builder) usableFunctions() map[*pci.Function]bool {
 // countFunctions counts what is there, and asks for each family of GPUs which NICs they reach.
 func (b *builder) countFunctions() {
 	b.m.Complete = !b.PCI.Unidentified()
-	for i := range b.PCI.Functions {
-		switch f := &b.PCI.Functions[i]; {
-		case f.DataDirectOf != nil:
-			b.m.DataDirect = true
-		case f.Excluded:
-		case f.NIC != nil:
-			b.m.KnownNICs++
-		case f.Other != nil:
-			b.m.OtherNICs++
-		}
-	}
+	b.m.DataDirect = slices.ContainsFunc(b.PCI.Functions, func(f pci.Function) bool { return f.DataDirectOf != nil })
 	b.commonBridge = map[*family.GPU]tristate.State{}
 	for _, gpu := range b.m.GPUs {
 		if _, known := b.commonBridge[gpu.GPU]; !known {

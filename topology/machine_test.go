@@ -60,6 +60,10 @@ func TestRefuses(t *testing.T) {
 		if got := m.Refuses(families["efa"]); got != tt.want {
 			t.Errorf("%q %q, one file missing: %v, want %v", tt.vendor, tt.product, got, tt.want)
 		}
+		m.Machine.Vendor.Missing, m.Machine.Product.Missing = false, true
+		if got := m.Refuses(families["efa"]); got != tt.want {
+			t.Errorf("%q %q, the other file missing: %v, want %v", tt.vendor, tt.product, got, tt.want)
+		}
 		for _, nic := range []*family.NIC{families["mlx5"], nil} {
 			if got := m.Refuses(nic); got != tristate.False {
 				t.Errorf("%q %q, other NICs: %v", tt.vendor, tt.product, got)

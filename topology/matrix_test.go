@@ -5,40 +5,34 @@ import (
 	"strings"
 	"testing"
 
-	"gdr-features/host"
-	"gdr-features/internal/report"
 	"gdr-features/test/machine"
+	"gdr-features/test/sample"
 	"gdr-features/test/testsize"
 	"gdr-features/topology"
 	"gdr-features/topology/nccl"
+	"gdr-features/verdict"
 )
 
 // machinesDir holds the descriptions of real and of made-up machines.
 const machinesDir = "../testdata/machines"
 
-// collect reads a machine in a state from a tree on disk, as a command would.
-func collect(t *testing.T, m *machine.Machine, s machine.State, file *nccl.File) report.Report {
+// withFile reads a machine with everything in place, and a topology file.
+func withFile(t *testing.T, m *machine.Machine, file *nccl.File) *verdict.Node {
 	t.Helper()
-	fs, err := host.Open(host.Options{Root: m.Tree(t, s)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = fs.Close() })
-	return report.Collect(t.Context(), fs, report.Options{What: report.ForTopo.What, TopologyFile: file})
+	return sample.Read(t, m.Tree(t, m.Ready()), file)
 }
 
-// reports are those of machines with everything in place, by name. Several tests read every
-// machine, and none changes its report.
-var reports = map[string]*report.Report{}
+// nodes are machines with everything in place, by name. Several tests read every machine, and
+// none changes it.
+var nodes = map[string]*verdict.Node{}
 
 // ready reads a machine with everything in place, once for all tests.
-func ready(t *testing.T, m *machine.Machine) *report.Report {
+func ready(t *testing.T, m *machine.Machine) *verdict.Node {
 	t.Helper()
-	if reports[m.Name] == nil {
-		r := collect(t, m, m.Ready(), nil)
-		reports[m.Name] = &r
+	if nodes[m.Name] == nil {
+		nodes[m.Name] = withFile(t, m, nil)
 	}
-	return reports[m.Name]
+	return nodes[m.Name]
 }
 
 func load(t *testing.T, name string) *machine.Machine {

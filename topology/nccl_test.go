@@ -13,11 +13,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/label"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 	"gdr-features/topology"
 	"gdr-features/topology/nccl"
+	"gdr-features/verdict"
 )
 
 // ncclLevels returns NCCL's levels by the names that the description uses.
@@ -75,7 +75,7 @@ func TestNCCLLevels(t *testing.T) {
 // TestNCCLWithoutVPD: NCCL goes by the place of a NIC's data-direct function, which only the VPD
 // tells. One NIC whose VPD was read, and names none, is where it is.
 func TestNCCLWithoutVPD(t *testing.T) {
-	r := ready(t, load(t, "gb300-datadirect"))
+	r := withFile(t, load(t, "gb300-datadirect"), nil)
 	for f := range r.PCI.All() {
 		f.DataDirect = nil
 		if f.Address != at(t, "0010:01:00.0") {
@@ -109,9 +109,9 @@ func TestNCCLAnswers(t *testing.T) {
 			said := answers(string(kept))
 			r := ready(t, m)
 			matrix := r.Matrix
-			if r.Platform.BIOS != "" { // by which RCCL differs
-				r.Platform.BIOS = "not of Azure"
-				matrix = topology.Build(topology.Inputs{PCI: &r.PCI, RDMA: &r.RDMA, Platform: r.Platform})
+			if platform := r.Platform; platform.BIOS != "" { // by which RCCL differs
+				platform.BIOS = "not of Azure"
+				matrix = topology.Build(topology.Inputs{PCI: &r.PCI, RDMA: &r.RDMA, Platform: platform})
 			}
 			for i := range matrix.Pairs {
 				p := &matrix.Pairs[i]
@@ -153,7 +153,7 @@ func TestNCCLNear(t *testing.T) {
 			matrix := &ready(t, m).Matrix
 			counts := func(i int) bool {
 				n := &matrix.NICs[i]
-				return n.Eligible && n.Role == "" && n.Function.PhysFn == nil && (n.RDMA == nil || !n.RDMA.Auxiliary)
+				return n.Counts() && n.Role == "" && n.Function.PhysFn == nil && (n.RDMA == nil || !n.RDMA.Auxiliary)
 			}
 			for i, gpu := range matrix.GPUs {
 				best := map[int]int{} // NCCL's rating by the NICs that it rates best
@@ -225,7 +225,7 @@ func TestNICsByName(t *testing.T) {
 				t.Fatal(err)
 			}
 			said, fromFile := answers(string(kept)), map[topology.Level]int{}
-			r := collect(t, m, m.Ready(), parseFile(t, string(text)))
+			r := withFile(t, m, parseFile(t, string(text)))
 			for i := range r.Matrix.Pairs {
 				p := &r.Matrix.Pairs[i]
 				n := &r.Matrix.NICs[p.NIC]
@@ -240,20 +240,23 @@ func TestNICsByName(t *testing.T) {
 			if !maps.Equal(fromFile, tt.want) {
 				t.Errorf("%v, want %v", fromFile, tt.want)
 			}
-			without := collect(t, m, m.Ready(), parseFile(t, strings.ReplaceAll(string(text), "mlx5_", "other_")))
-			delete(without.Labels, label.Degraded) // state: which NICs are near is not known without names
-			delete(r.Labels, label.Degraded)
-			if diff := cmp.Diff(without.Labels, r.Labels); diff != "" {
-				t.Errorf("labels (-without names +with):\n%s", diff)
-			}
-			hardware := func(m *topology.Matrix) string {
-				return fmt.Sprint(m.Origin, m.Hardware, m.Best, m.Reachable, m.EligibleNICs, m.GPUs[0].Near(topology.Hardware).Level, len(m.GPUs[0].Near(topology.Hardware).Functions))
-			}
-			if a, b := hardware(&without.Matrix), hardware(&r.Matrix); a != b {
-				t.Errorf("%s without names, %s with", a, b)
+			without := withFile(t, m, parseFile(t, strings.ReplaceAll(string(text), "mlx5_", "other_")))
+			if diff := cmp.Diff(hardware(without), hardware(r)); diff != "" {
+				t.Errorf("hardware (-without names +with):\n%s", diff)
 			}
 		})
 	}
+}
+
+// hardware is what labels about hardware rest on.
+func hardware(n *verdict.Node) []string {
+	m := &n.Matrix
+	said := []string{fmt.Sprint(m.Origin, m.Hardware, m.Best, m.Reachable, m.Align(&n.PCI, topology.EveryNIC), m.Complete, m.EligibleGPUs, m.EligibleNICs)}
+	for i := range m.GPUs {
+		near := m.GPUs[i].Near(topology.Hardware)
+		said = append(said, fmt.Sprint(m.GPUs[i].Address, near.Level, addresses(near.Functions)))
+	}
+	return said
 }
 
 func parseFile(t *testing.T, text string) *nccl.File {
@@ -302,7 +305,7 @@ func TestTopologyFile(t *testing.T) {
 </system>`
 	file := parseFile(t, text)
 	m := load(t, "azure-ndv5-h100")
-	r := collect(t, m, m.Ready(), file)
+	r := withFile(t, m, file)
 	got := levels(m, &r.Matrix)
 	nccl := ncclLevels(m, &r.Matrix)
 	for pair, want := range map[string]string{
@@ -339,13 +342,15 @@ func TestUnrelatedFunctionChangesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := collect(t, before, before.Ready(), nil)
-		b := collect(t, after, after.Ready(), nil)
+		a, b := withFile(t, before, nil), withFile(t, after, nil)
 		if diff := cmp.Diff(levels(before, &a.Matrix), levels(before, &b.Matrix)); diff != "" {
 			t.Errorf("%s: levels (-before +after):\n%s", name, diff)
 		}
-		if diff := cmp.Diff(a.Labels, b.Labels); diff != "" {
-			t.Errorf("%s: labels (-before +after):\n%s", name, diff)
+		if diff := cmp.Diff(rated(a), rated(b)); diff != "" {
+			t.Errorf("%s: NCCL levels (-before +after):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(hardware(a), hardware(b)); diff != "" {
+			t.Errorf("%s: hardware (-before +after):\n%s", name, diff)
 		}
 	}
 }

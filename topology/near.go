@@ -56,8 +56,8 @@ func (g GPU) Near(counted Counted) Nearest { return g.near[counted] }
 
 // ForGPUs reports whether a NIC, by its index, counts as Usable.
 func (m *Matrix) ForGPUs(nic int) bool {
-	noRole := func(n NIC) bool { return n.Eligible && n.Role == "" }
-	return noRole(m.NICs[nic]) || m.NICs[nic].Eligible && !slices.ContainsFunc(m.NICs, noRole)
+	noRole := func(n NIC) bool { return n.Counts() && n.Role == "" }
+	return noRole(m.NICs[nic]) || m.NICs[nic].Counts() && !slices.ContainsFunc(m.NICs, noRole)
 }
 
 // NearAmong returns the nearest to a GPU of some NICs as far as levels are known: a NIC whose level
@@ -97,7 +97,7 @@ func (m *Matrix) usable() {
 			near = Nearest{}
 		}
 		gpu := &m.GPUs[i]
-		if gpu.near[Usable] = near; gpu.Eligible {
+		if gpu.near[Usable] = near; gpu.Counts() {
 			worst, known = max(worst, near.Level), known && near.Level != Unknown
 		}
 	}
@@ -108,7 +108,7 @@ func (m *Matrix) usable() {
 
 // Within reports whether every eligible GPU has a Usable NIC at a level or a nearer one.
 func (m *Matrix) Within(limit Level) tristate.State {
-	tooFar := func(g GPU) bool { return g.Eligible && g.Near(Usable).Level > limit }
+	tooFar := func(g GPU) bool { return g.Counts() && g.Near(Usable).Level > limit }
 	switch {
 	case m.Usable.Level != Unknown:
 		return tristate.Of(m.Usable.Level <= limit)
@@ -136,7 +136,7 @@ func (b *builder) roles() {
 	physical := make([]*pci.Function, len(b.m.NICs))
 	for i := range b.m.NICs {
 		n := &b.m.NICs[i]
-		if !n.Eligible {
+		if !n.Counts() {
 			continue
 		}
 		f := b.PCI.Place(n.Function)

@@ -221,8 +221,8 @@ func TestNearestWithManagement(t *testing.T) {
 		n.RDMA.Devices[0].NVLinkManagement = management
 		m := n.Judge().Matrix
 		nic := &m.NICs[0]
-		if nic.Eligible == management || nic.NVLinkManagement() != management {
-			t.Errorf("management %v: eligible %v, management %v", management, nic.Eligible, nic.NVLinkManagement())
+		if nic.Counts() == management || nic.NVLinkManagement() != management {
+			t.Errorf("management %v: eligible %v, management %v", management, nic.Counts(), nic.NVLinkManagement())
 		}
 		if m.EligibleNICs != 1 || m.Hardware.Level != topology.PIX || !slices.Equal(m.GPUs[0].Near(topology.Hardware).Functions, []*pci.Function{nic.Function}) {
 			t.Errorf("management %v: %d NICs, level %v, nearest %v", management, m.EligibleNICs, m.Hardware.Level, m.GPUs[0].Near(topology.Hardware).Functions)

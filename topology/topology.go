@@ -26,8 +26,7 @@ const (
 // GPU is a GPU of a known family.
 type GPU struct {
 	*pci.Function
-	Eligible bool
-	near     [numCounted]Nearest // see Near
+	near [numCounted]Nearest // see Near
 }
 
 // NIC is an RDMA device, or a NIC function that has none: one that is eligible, that the user
@@ -37,11 +36,14 @@ type NIC struct {
 	RDMA *rdma.Device
 	// Function is the PCI function, nil for an RDMA device without one.
 	Function *pci.Function
-	// Eligible: the function is eligible, and the RDMA device does not manage NVLink
-	// switches. What is about hardware alone goes by the function.
-	Eligible bool
 	// Role says what the NIC is for, "" where nothing tells.
 	Role Role
+}
+
+// Counts reports whether the function does, and the RDMA device neither manages NVLink switches
+// nor is left out by the user. What is about hardware alone goes by the function.
+func (n *NIC) Counts() bool {
+	return n.Function != nil && n.Function.NICEligible() && !n.NVLinkManagement() && !n.Excluded()
 }
 
 // Excluded reports whether the user takes the NIC out of what is judged.
@@ -128,9 +130,6 @@ type Matrix struct {
 	// Complete is false when there may be more, among functions that could not be identified.
 	EligibleGPUs, EligibleNICs int
 	Complete                   bool
-	// KnownNICs counts the NIC functions of families that count, eligible or not, and
-	// OtherNICs those of families that are known and do not count.
-	KnownNICs, OtherNICs int
 	// Hardware and Usable are about the NICs that count so.
 	Hardware, Usable Reach
 	// Best is the smallest level of any pair, of those that count as Hardware.
@@ -282,7 +281,7 @@ func (b *builder) gpus() {
 	for i := range b.PCI.Functions {
 		f := &b.PCI.Functions[i]
 		if f.GPU != nil && !f.Unidentified() && b.PCI.Physical(f) == nil {
-			b.m.GPUs = append(b.m.GPUs, GPU{Function: f, Eligible: f.GPUEligible()})
+			b.m.GPUs = append(b.m.GPUs, GPU{Function: f})
 		}
 	}
 }
@@ -295,7 +294,6 @@ func (b *builder) nics() {
 		if a := n.RDMA.PCI; a != nil {
 			has[*a] = true
 			n.Function = b.PCI.Find(*a)
-			n.Eligible = n.Function != nil && n.Function.NICEligible() && !n.NVLinkManagement() && !n.Excluded()
 		}
 		b.m.NICs = append(b.m.NICs, n)
 	}
@@ -303,7 +301,7 @@ func (b *builder) nics() {
 		f := &b.PCI.Functions[i]
 		onlyListed := f.Other != nil && !f.Other.Verbs()
 		if (f.NICEligible() || f.Excluded || onlyListed) && !has[f.Address] {
-			b.m.NICs = append(b.m.NICs, NIC{Function: f, Eligible: f.NICEligible()})
+			b.m.NICs = append(b.m.NICs, NIC{Function: f})
 		}
 	}
 	slices.SortStableFunc(b.m.NICs, func(a, b NIC) int {

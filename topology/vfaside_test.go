@@ -36,7 +36,7 @@ func TestVFAside(t *testing.T) {
 		if err != nil || parsed.Refused != nil {
 			t.Fatal(err, parsed.Refused)
 		}
-		r := collect(t, m, m.Ready(), parsed)
+		r := withFile(t, m, parsed)
 		p := r.Matrix.Pairs[0]
 		if got := r.Matrix.VFAside(p); got != tt.want || tt.want && r.Matrix.Hardware.NCCLDefault != tristate.False {
 			t.Errorf("%s, in the file %s: %v, %v by default %v, want %v", tt.nic, tt.inFile, got, p.NCCL, r.Matrix.Hardware.NCCLDefault, tt.want)

@@ -13,18 +13,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/internal/report"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 	"gdr-features/topology"
 	"gdr-features/topology/nccl"
+	"gdr-features/verdict"
 )
 
 // placed reports whether there is the function by which NCCL places a NIC: device 0,
 // function 0 of its bus.
-func placed(r *report.Report, nic *pci.Function) bool {
+func placed(r *verdict.Node, nic *pci.Function) bool {
 	return slices.ContainsFunc(r.PCI.Functions, func(f pci.Function) bool {
 		return f.Address.Domain == nic.Address.Domain && f.Address.Bus == nic.Address.Bus && f.Address.Device == 0 && f.Address.Function == 0
 	})
@@ -58,13 +58,13 @@ func TestWriteFileRoundTrip(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v in\n%s", err, text)
 			}
-			again := collect(t, m, m.Ready(), back)
-			if diff := cmp.Diff(rated(r), rated(&again)); diff != "" {
+			again := withFile(t, m, back)
+			if diff := cmp.Diff(rated(r), rated(again)); diff != "" {
 				t.Errorf("NCCL levels (-machine +file):\n%s\n%s", diff, text)
 			}
 			for _, p := range again.Matrix.Pairs {
 				pairs++
-				if f := again.Matrix.NICs[p.NIC].Function; f != nil && f.RootBus != "" && !p.FromFile && placed(&again, f) {
+				if f := again.Matrix.NICs[p.NIC].Function; f != nil && f.RootBus != "" && !p.FromFile && placed(again, f) {
 					t.Errorf("%v and %s are not in the file", again.Matrix.GPUs[p.GPU].Address, again.Matrix.NICs[p.NIC].Address())
 				}
 			}
@@ -76,7 +76,7 @@ func TestWriteFileRoundTrip(t *testing.T) {
 }
 
 // rated returns what NCCL makes of each pair.
-func rated(r *report.Report) map[string]string {
+func rated(r *verdict.Node) map[string]string {
 	out := map[string]string{}
 	for _, p := range r.Matrix.Pairs {
 		n := &r.Matrix.NICs[p.NIC]
@@ -156,13 +156,13 @@ func structure(text []byte) []string {
 }
 
 // parsed reads a machine from a description.
-func parsed(t *testing.T, text string) report.Report {
+func parsed(t *testing.T, text string) *verdict.Node {
 	t.Helper()
 	m, err := machine.Parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return collect(t, m, m.Ready(), nil)
+	return withFile(t, m, nil)
 }
 
 // TestWriteFileHostileName: names of RDMA devices come from the machine and go into
@@ -284,7 +284,7 @@ func TestWriteFileRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := collect(t, m, m.Ready(), file)
+	again := withFile(t, m, file)
 	if _, err := again.Matrix.WriteFile(&again.PCI, again.Platform.CPU); !errors.Is(err, topology.ErrFromFile) {
 		t.Errorf("%v", err)
 	}

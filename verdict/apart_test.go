@@ -98,3 +98,25 @@ func TestApartUnread(t *testing.T) {
 		t.Errorf("capable %v, ready %v, reason %q, lack %+v", v.Capable, v.Ready, v.Reason, v.Lack)
 	}
 }
+
+// TestApartPairs: the pairs that lack only this are those that come furthest, all of them and no
+// others. Where the CPU lets all pairs reach each other, none is named.
+func TestApartPairs(t *testing.T) {
+	n := altra()
+	n.PCI.Functions[farNIC].Bridges = n.NIC().Bridges // both NICs beside the near GPU
+	n.Port().State, n.RDMA.Devices[1].Ports[0].State = "DOWN", "DOWN"
+	if v := n.Judge().Verdict; len(v.Apart) != 2 || v.Apart[0].NIC != 0 || v.Apart[1].NIC != 1 || v.Apart[0].GPU != 0 || v.Apart[1].GPU != 0 || v.Lack.Reason != "NoActivePort" {
+		t.Errorf("%d pairs lack %v", len(v.Apart), v.Lack)
+	}
+	for name, change := range map[string]func(*sample.Node){
+		"one switch": func(*sample.Node) {},
+		"a guest":    func(n *sample.Node) { *n = *altra(); n.Platform.Virtual = yes },
+	} {
+		n := sample.Ready()
+		change(n)
+		n.Port().State = "DOWN"
+		if v := n.Judge().Verdict; len(v.Apart) != 0 {
+			t.Errorf("%s: %d pairs are named", name, len(v.Apart))
+		}
+	}
+}

@@ -69,7 +69,7 @@ func (node *Node) acs() (state string, open bool) {
 	missing := node.Matrix.EligibleGPUs == 0
 	var denied, read, emulated bool
 	for _, gpu := range node.Matrix.GPUs {
-		if !gpu.Eligible {
+		if !gpu.Counts() {
 			continue
 		}
 		between := gpu.Between()
@@ -102,7 +102,7 @@ func (node *Node) link() (layer string, open bool) {
 	layers := map[string]bool{}
 	open = !node.RDMA.Complete || !node.Matrix.Complete
 	for _, n := range node.Matrix.NICs {
-		if !n.Eligible || n.RDMA == nil {
+		if !n.Counts() || n.RDMA == nil {
 			continue
 		}
 		open = open || !n.RDMA.PortsRead
@@ -139,7 +139,7 @@ func (node *Node) connectX() (capable tristate.State, open bool) {
 		}
 		found = true
 		for _, p := range m.PairsOf(i) {
-			if nic := m.NICs[p.NIC].Function; gpu.Eligible && nic != nil && nic.NICEligible() && nic.NIC.GPUOperator {
+			if nic := m.NICs[p.NIC].Function; gpu.Counts() && nic != nil && nic.NICEligible() && nic.NIC.GPUOperator {
 				capable = tristate.Or(capable, p.Allowed)
 			}
 		}
@@ -166,7 +166,7 @@ func (node *Node) rate() (gbps *int, open bool) {
 	worst := math.Inf(1)
 	for i := range node.Matrix.GPUs {
 		gpu := &node.Matrix.GPUs[i]
-		if !gpu.Eligible {
+		if !gpu.Counts() {
 			continue
 		}
 		// That a GPU may get more matters only if no other is known to get as little.

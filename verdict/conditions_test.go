@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gdr-features/source/pci"
+	"gdr-features/source/rdma"
 	"gdr-features/test/sample"
 	"gdr-features/tristate"
 )
@@ -36,6 +37,7 @@ func TestIOMMU(t *testing.T) {
 			bridge.IOMMUGroup = 9
 			n.PCI.Functions = append(n.PCI.Functions, bridge)
 		}, "off", false},
+		{"nothing that counts", no, nil, func(n *sample.Node) { n.PCI.Functions, n.RDMA.Devices = nil, nil }, "", false},
 		{"a function without ids", no, nil, func(n *sample.Node) {
 			n.PCI.Functions = append(n.PCI.Functions, pci.Function{Address: sample.At(0x50), Eligible: pci.IDsUnread, IOMMUGroup: pci.None})
 		}, "", true},
@@ -72,6 +74,7 @@ func TestACS(t *testing.T) {
 		{"a bridge elsewhere", registers{gpu: open, nic: open, {Bus: 9}: redirect}, func(*sample.Node) {}, "clear", false},
 		{"no GPU that counts", registers{gpu: open, nic: redirect}, func(n *sample.Node) { n.GPU().Device = 0x2684 }, "", false},
 		{"no NIC", registers{gpu: redirect}, func(n *sample.Node) { n.Drop(sample.NIC); n.RDMA.Devices = nil }, "", false},
+		{"a GPU at an unknown place", registers{gpu: open, nic: open, {Bus: 2, Device: 0x30}: open}, func(n *sample.Node) { addGPU(n, 0x2330); n.GPU().RootBus = "" }, "", false},
 		{"a GeForce beside redirects", registers{gpu: open, nic: open, {Bus: 2, Device: 0x30}: redirect}, func(n *sample.Node) { addGPU(n, 0x2684) }, "clear", false},
 		{"a function without ids", registers{gpu: open, nic: redirect}, func(n *sample.Node) {
 			n.PCI.Functions = append(n.PCI.Functions, pci.Function{Address: sample.At(0x50), Eligible: pci.IDsUnread})
@@ -82,6 +85,41 @@ func TestACS(t *testing.T) {
 		tt.change(n)
 		if v := n.Judge().Verdict; v.ACS != tt.want || v.Undecided.ACS != tt.open {
 			t.Errorf("%s: %q, open %v; want %q, %v", tt.name, v.ACS, v.Undecided.ACS, tt.want, tt.open)
+		}
+	}
+}
+
+// TestLink: the link layer of all active ports of NICs that count, where all were read.
+func TestLink(t *testing.T) {
+	second := func(n *sample.Node) *rdma.Device {
+		n.AddNIC()
+		d := &n.RDMA.Devices[1]
+		d.Ports = []rdma.Port{{Number: 1, State: "ACTIVE", LinkLayer: "Ethernet"}}
+		return d
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*sample.Node)
+		want   string
+		open   bool
+	}{
+		{"one port", func(*sample.Node) {}, "infiniband", false},
+		{"it is down", func(n *sample.Node) { n.Port().State = "DOWN" }, "", false},
+		{"two layers", func(n *sample.Node) { second(n) }, "mixed", false},
+		{"two layers, and more may be hidden", func(n *sample.Node) { second(n); n.RDMA.Complete = false }, "mixed", false},
+		{"the other layer is down", func(n *sample.Node) { second(n).Ports[0].State = "DOWN" }, "infiniband", false},
+		{"the other NIC does not count", func(n *sample.Node) { second(n); n.PCI.Functions[sample.NIC+1].Device = 0x673c }, "infiniband", false},
+		{"a second port with a state that was not read", func(n *sample.Node) { second(n).Ports[0].State = "" }, "", true},
+		{"ports that were not read", func(n *sample.Node) { d := second(n); d.Ports, d.PortsRead = nil, false }, "", true},
+		{"devices may be hidden", func(n *sample.Node) { n.RDMA.Complete = false }, "", true},
+		{"a function without ids", func(n *sample.Node) {
+			n.PCI.Functions = append(n.PCI.Functions, pci.Function{Address: sample.At(0x50), Eligible: pci.IDsUnread})
+		}, "", true},
+	} {
+		n := sample.Ready()
+		tt.change(n)
+		if v := n.Judge().Verdict; v.Link != tt.want || v.Undecided.Link != tt.open {
+			t.Errorf("%s: %q, open %v; want %q, %v", tt.name, v.Link, v.Undecided.Link, tt.want, tt.open)
 		}
 	}
 }

@@ -71,7 +71,7 @@ func (node *Node) nearPortMissing() tristate.State {
 	missing := tristate.False
 	for i := range node.Matrix.GPUs {
 		gpu := &node.Matrix.GPUs[i]
-		if !gpu.Eligible {
+		if !gpu.Counts() {
 			continue
 		}
 		near := gpu.Near(topology.Usable)
@@ -107,7 +107,7 @@ func (node *Node) portMissing(n *topology.NIC) tristate.State {
 func (p Pair) ForGPUs() (nics []*topology.NIC) {
 	for i := range p.Matrix.NICs {
 		n := &p.Matrix.NICs[i]
-		if n.Eligible && n.Aside() == "" && n.Function.NIC == p.NIC && n.Function.PhysFn == nil {
+		if n.Counts() && n.Aside() == "" && n.Function.NIC == p.NIC && n.Function.PhysFn == nil {
 			nics = append(nics, n)
 		}
 	}
@@ -145,7 +145,7 @@ func (node *Node) farPorts() (all []FarPort) {
 	for i := range node.Matrix.GPUs {
 		gpu := &node.Matrix.GPUs[i]
 		near, left := node.nearestOf(i)
-		if gpu.Eligible && near != nil && left != nil && left.Level > near.Level {
+		if gpu.Counts() && near != nil && left != nil && left.Level > near.Level {
 			all = append(all, FarPort{gpu, near, left})
 		}
 	}
@@ -165,10 +165,10 @@ func (node *Node) nearestOf(gpu int) (near, left *topology.Pair) {
 	active := map[int]bool{}
 	for nic, p := range m.PairsOf(gpu) {
 		up := HasActivePort(&m.NICs[nic])
-		if m.NICs[nic].Eligible && (p.Level == topology.Unknown || up == tristate.Unknown) {
+		if m.NICs[nic].Counts() && (p.Level == topology.Unknown || up == tristate.Unknown) {
 			return nil, nil
 		}
-		active[nic] = m.NICs[nic].Eligible && up == tristate.True
+		active[nic] = m.NICs[nic].Counts() && up == tristate.True
 	}
 	return first(m.GPUs[gpu].Near(topology.Usable)), first(m.NearAmong(gpu, func(nic int) bool { return active[nic] }))
 }

@@ -63,7 +63,7 @@ func topoCheckOf(params kmod.Params, unread bool) TopoCheck {
 func (d DirectPCI) Valid() tristate.State {
 	major := version.Major(d.Version)
 	equal := sameGroup(d.GPU, d.NIC)
-	later := tristate.Or(equal, tristate.And(withoutGroup(d.NIC), d.Bridge))
+	later := tristate.Or(equal, tristate.And(tristate.Of(d.NIC == pci.None), d.Bridge)) // equal is unknown without the NIC's group
 	switch listed := d.Parameter >= 0; {
 	case major == 0:
 		return tristate.Unknown
@@ -101,11 +101,4 @@ func sameGroup(a, b int) tristate.State {
 		return tristate.Unknown
 	}
 	return tristate.Of(a == b)
-}
-
-func withoutGroup(group int) tristate.State {
-	if group == pci.Unread {
-		return tristate.Unknown
-	}
-	return tristate.Of(group == pci.None)
 }

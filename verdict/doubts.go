@@ -82,10 +82,9 @@ func (j *judge) identity() Doubted {
 
 // byPASID are the GPUs to which nvidia_uvm binds processes by PASID.
 func (j *judge) byPASID() (gpus []*pci.Function) {
-	for _, gpu := range j.Matrix.GPUs {
-		if gpu.Eligible && gpu.GPU == j.GPU && gpu.Coherent() && j.driven[gpu.Function] != tristate.False &&
-			j.redirected(gpu.Function) != tristate.False {
-			gpus = append(gpus, gpu.Function)
+	for _, gpu := range j.gpus {
+		if gpu.Coherent() && j.driven[gpu] != tristate.False && j.mayRedirect(gpu) {
+			gpus = append(gpus, gpu)
 		}
 	}
 	return gpus
@@ -116,19 +115,13 @@ func (node *Node) BeforePASID() tristate.State {
 	return tristate.False
 }
 
-// redirected: ACS sends what a GPU sends to other devices up to the root complex. Unknown where
-// the registers of a bridge above it cannot be read.
-func (node *Node) redirected(gpu *pci.Function) tristate.State {
-	answer := tristate.False
-	for _, bridge := range gpu.Bridges {
-		switch acs := node.ACS[bridge]; {
-		case acs == nil:
-			answer = tristate.Or(answer, tristate.Unknown)
-		case acs.Redirect():
-			answer = tristate.True
-		}
-	}
-	return answer
+// mayRedirect: ACS sends what a GPU sends to other devices up to the root complex, or the registers
+// of a bridge above it cannot be read.
+func (node *Node) mayRedirect(gpu *pci.Function) bool {
+	return slices.ContainsFunc(gpu.Bridges, func(bridge pci.Address) bool {
+		acs := node.ACS[bridge]
+		return acs == nil || acs.Redirect()
+	})
 }
 
 // belowEmulated doubts GPUs and NICs of a virtual machine that share a switch which the
@@ -175,7 +168,7 @@ func (node *Node) EmulatedPairs() []*topology.Pair {
 	var pairs []*topology.Pair
 	for i := range node.Matrix.Pairs {
 		of := &node.Matrix.Pairs[i]
-		if gpu, nic := &node.Matrix.GPUs[of.GPU], &node.Matrix.NICs[of.NIC]; gpu.Eligible && nic.Eligible && nic.RDMA != nil && node.emulatedAbove(gpu.Function, nic.Function) {
+		if gpu, nic := &node.Matrix.GPUs[of.GPU], &node.Matrix.NICs[of.NIC]; gpu.Counts() && nic.Counts() && nic.RDMA != nil && node.emulatedAbove(gpu.Function, nic.Function) {
 			pairs = append(pairs, of)
 		}
 	}

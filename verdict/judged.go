@@ -50,7 +50,8 @@ type Judged struct {
 type judge struct {
 	*Node
 	Judged
-	driven map[*pci.Function]tristate.State // the eligible GPUs of the family, see drives
+	gpus   []*pci.Function                  // the eligible ones of the family
+	driven map[*pci.Function]tristate.State // whether the driver drives each of these, see drives
 }
 
 // asker is a question about a GPU and its family.
@@ -58,9 +59,10 @@ type asker func(*Node, *family.GPU, *pci.Function) tristate.State
 
 // judged asks all that is to be judged of two families, each question after those it rests on.
 func (node *Node) judged(g *family.GPU, n *family.NIC, drives asker) Judged {
-	j := &judge{node, Judged{GPU: g, NIC: n}, map[*pci.Function]tristate.State{}}
+	j := &judge{Node: node, Judged: Judged{GPU: g, NIC: n}, driven: map[*pci.Function]tristate.State{}}
 	for i := range node.Matrix.GPUs {
-		if gpu := &node.Matrix.GPUs[i]; gpu.Eligible && gpu.GPU == g {
+		if gpu := &node.Matrix.GPUs[i]; gpu.Counts() && gpu.GPU == g {
+			j.gpus = append(j.gpus, gpu.Function)
 			j.driven[gpu.Function] = drives(node, g, gpu.Function)
 		}
 	}

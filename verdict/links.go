@@ -78,7 +78,7 @@ func (node *Node) nearFunctions() (all []*pci.Function) {
 		}
 	}
 	for _, gpu := range node.Matrix.GPUs {
-		if !gpu.Eligible {
+		if !gpu.Counts() {
 			continue
 		}
 		add(gpu.Function)

@@ -35,14 +35,10 @@ func (node *Node) commonBridge(a, b *pci.Function) tristate.State {
 // PCIe, and where there is no such NIC or GPU.
 func (j *judge) someMapped() tristate.State {
 	return j.ofSomeInUse(func(gpu, nic *pci.Function) tristate.State {
-		if !j.NIC.PCIeMapping || !gpu.Coherent() {
+		if !j.NIC.PCIeMapping || !gpu.Coherent() || j.mappedBefore() {
 			return tristate.True
 		}
-		maps := j.MapsOverPCIe(gpu, nic)
-		if maps == tristate.Unknown && j.mappedBefore() {
-			return tristate.True
-		}
-		return maps
+		return j.MapsOverPCIe(gpu, nic)
 	})
 }
 
@@ -85,13 +81,13 @@ func (node *Node) VirtualGPU(gpu *pci.Function) bool {
 // True without such a GPU.
 func (j *judge) ownMemory() tristate.State {
 	answer, found := tristate.False, false
-	for _, gpu := range j.Matrix.GPUs {
-		if !gpu.Eligible || gpu.GPU != j.GPU || j.driven[gpu.Function] == tristate.False {
+	for _, gpu := range j.gpus {
+		if j.driven[gpu] == tristate.False {
 			continue
 		}
 		found = true
 		switch {
-		case j.Platform.Confidential != "", j.VirtualGPU(gpu.Function):
+		case j.Platform.Confidential != "", j.VirtualGPU(gpu):
 			answer = tristate.Or(answer, tristate.Unknown)
 		case gpu.Coherent():
 			answer = tristate.True

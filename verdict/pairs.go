@@ -59,7 +59,7 @@ func (j *judge) each(see func(*topology.Pair)) {
 	for i := range j.Matrix.Pairs {
 		of := &j.Matrix.Pairs[i]
 		gpu, nic := &j.Matrix.GPUs[of.GPU], &j.Matrix.NICs[of.NIC]
-		if gpu.Eligible && gpu.GPU == j.GPU && nic.Eligible && nic.Function.NIC == j.NIC {
+		if gpu.Counts() && gpu.GPU == j.GPU && nic.Counts() && nic.Function.NIC == j.NIC {
 			see(of)
 		}
 	}
@@ -103,17 +103,15 @@ func (j *judge) reachable() tristate.State {
 // anyGPU asks a question of the eligible GPUs of the family.
 func (j *judge) anyGPU(ask func(*pci.Function) tristate.State) tristate.State {
 	answer := tristate.False
-	for _, gpu := range j.Matrix.GPUs {
-		if gpu.Eligible && gpu.GPU == j.GPU {
-			answer = tristate.Or(answer, ask(gpu.Function))
-		}
+	for _, gpu := range j.gpus {
+		answer = tristate.Or(answer, ask(gpu))
 	}
 	return j.unlessUnidentified(answer)
 }
 
 // allPassthrough reports whether virtual machines get every eligible GPU of the family.
 func (j *judge) allPassthrough() tristate.State {
-	if !slices.ContainsFunc(j.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Eligible && gpu.GPU == j.GPU }) {
+	if len(j.gpus) == 0 {
 		return j.unlessUnidentified(tristate.False)
 	}
 	return tristate.Not(j.anyGPU(func(gpu *pci.Function) tristate.State {
@@ -145,7 +143,7 @@ func (j *judge) turing() tristate.State {
 func (j *judge) nicDriven() tristate.State {
 	answer := tristate.False
 	for i := range j.PCI.Functions {
-		if fn := &j.PCI.Functions[i]; fn.NIC == j.NIC && fn.Eligible == pci.Counts {
+		if fn := &j.PCI.Functions[i]; fn.NIC == j.NIC && fn.Counts() {
 			answer = tristate.Or(answer, j.bound(fn))
 		}
 	}
@@ -158,7 +156,7 @@ func (j *judge) bound(fn *pci.Function) tristate.State { return boundTo(fn, j.NI
 func (j *judge) anyDevice(ask func(*topology.NIC) tristate.State) tristate.State {
 	answer := tristate.False
 	for i := range j.Matrix.NICs {
-		if nic := &j.Matrix.NICs[i]; nic.Eligible && nic.RDMA != nil && nic.Function.NIC == j.NIC {
+		if nic := &j.Matrix.NICs[i]; nic.Counts() && nic.RDMA != nil && nic.Function.NIC == j.NIC {
 			answer = tristate.Or(answer, ask(nic))
 		}
 	}
@@ -220,9 +218,6 @@ func (j *judge) needs() []Prerequisite {
 // devicesSay reports whether some RDMA device of an eligible NIC answered, when it was
 // asked, that it registers DMA-BUF. False only when all were asked and all said no.
 func (j *judge) devicesSay() tristate.State {
-	if len(j.Asked) == 0 || j.NIC.Uverbs.Driver == 0 {
-		return tristate.Unknown
-	}
 	said := make(map[string]tristate.State, len(j.Asked))
 	for _, a := range j.Asked {
 		said[a.Device] = a.DMABuf
@@ -253,9 +248,10 @@ func (node *Node) others(judged *family.GPU, pairs []Judged) (all []Other) {
 	for i := range pairs {
 		byGPU[pairs[i].GPU] = append(byGPU[pairs[i].GPU], &pairs[i])
 	}
+	delete(byGPU, judged)
 	for _, gpu := range node.Matrix.GPUs {
 		pairs := byGPU[gpu.GPU]
-		if !gpu.Eligible || gpu.GPU == judged || len(pairs) == 0 {
+		if !gpu.Counts() || len(pairs) == 0 {
 			continue
 		}
 		delete(byGPU, gpu.GPU) // once

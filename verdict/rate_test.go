@@ -84,6 +84,10 @@ func TestRate(t *testing.T) {
 		{"one of two could not be read, and may be the faster", []func(*sample.Node){unread(0), set(2, "ACTIVE", 800)}, open},
 		{"a GPU that may get more does not matter if another gets less", []func(*sample.Node){unread(0), set(2, "ACTIVE", 100)}, 100},
 		{"or as much", []func(*sample.Node){unread(0)}, 400},
+		{"or as much, the other way round", []func(*sample.Node){func(n *sample.Node) {
+			n.RDMA.Devices[2].Ports = append(n.RDMA.Devices[2].Ports, rated("", 0))
+		}}, 400},
+		{"the rate of a port that is down", []func(*sample.Node){set(0, "DOWN", 0), set(2, "ACTIVE", 800)}, 400},
 		{"devices may be hidden", []func(*sample.Node){func(n *sample.Node) { n.RDMA.Complete = false }}, open},
 		{"a place that is not known", []func(*sample.Node){func(n *sample.Node) { n.PCI.Functions[4].RootBus = "" }}, open},
 		{"a function that could not be identified", []func(*sample.Node){func(n *sample.Node) { n.PCI.Functions[4].Eligible = pci.IDsUnread }}, open},

@@ -147,13 +147,23 @@ func judgeBy(node *Node, drives asker) Verdict {
 
 // mayBeUnlisted: no NIC is known here, and an RDMA device may be that of one that no table has.
 func (node *Node) mayBeUnlisted() bool {
-	m := &node.Matrix
-	return m.EligibleGPUs > 0 && m.KnownNICs+m.OtherNICs == 0 && node.PCI.Unplaced
+	known, others := node.nics()
+	return node.Matrix.EligibleGPUs > 0 && !known && !others && node.PCI.Unplaced
+}
+
+// nics reports whether there are NICs of families that count, eligible or not, and of others,
+// among those that the user leaves in.
+func (node *Node) nics() (known, others bool) {
+	for f := range node.PCI.All() {
+		known, others = known || f.NIC != nil && !f.Excluded, others || f.Other != nil && !f.Excluded
+	}
+	return known, others
 }
 
 // capable judges the hardware, by PCI ids and places alone.
 func (node *Node) capable() (tristate.State, Reason) {
 	m := &node.Matrix
+	known, others := node.nics()
 	var why Reason
 	switch {
 	case !node.PCIRead:
@@ -162,11 +172,11 @@ func (node *Node) capable() (tristate.State, Reason) {
 		why = NoGPU
 	case m.EligibleGPUs == 0:
 		why = GPUUnsupported
-	case m.EligibleNICs == 0 && m.OtherNICs > 0:
+	case m.EligibleNICs == 0 && others:
 		return tristate.Unknown, NICNotJudged
 	case node.mayBeUnlisted():
 		return tristate.Unknown, Unreadable
-	case m.KnownNICs == 0:
+	case !known:
 		why = NoNIC
 	case m.EligibleNICs == 0:
 		why = NICUnsupported

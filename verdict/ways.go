@@ -32,21 +32,6 @@ func (c Client) or(d Client) Client {
 	return d
 }
 
-// AnyClient returns the client of the first pair that has one, or what is known of all.
-func AnyClient(st *kmod.State, table family.Table) Client {
-	all := Client{Registered: tristate.False}
-	for _, g := range table.GPUs {
-		for _, n := range table.NICs {
-			c := ClientOf(st, g, n, table)
-			if c.Registered == tristate.True {
-				return c
-			}
-			all.Registered = tristate.Or(all.Registered, c.Registered)
-		}
-	}
-	return all
-}
-
 // ClientOf looks for the client of a family of GPUs that serves one of NICs. It goes through the proofs of package family for a pair: a client that is registered
 // with the RDMA core, one that holds the module of the NICs' vendor, a function that says so.
 func ClientOf(st *kmod.State, g *family.GPU, n *family.NIC, known family.Table) Client {

@@ -12,7 +12,6 @@ import (
 
 	"gdr-features/internal/cli"
 	"gdr-features/internal/cli/machineflags"
-	"gdr-features/internal/findings"
 	"gdr-features/internal/fleet/image"
 	"gdr-features/internal/fleet/mechanism"
 	"gdr-features/internal/render"
@@ -130,7 +129,7 @@ func (a *app) checkPod(ctx context.Context, o report.Options, asked podOptions, 
 	}
 	container, problems := pod.Read(ctx, fs, hereOf(&r), q)
 	r.Problems = append(r.Problems, problems...)
-	r.Findings = findings.Insert(r.Findings, pod.Check(&r.Node, container))
+	r.Findings = pod.Insert(r.Findings, pod.Check(&r.Node, container))
 	if format == "json" {
 		err = render.CheckJSON(a.out, &r, true)
 	} else {

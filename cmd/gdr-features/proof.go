@@ -79,8 +79,8 @@ func (a *app) planProof(ctx context.Context, format, file string) error {
 	ctx, cancel := context.WithTimeout(ctx, a.limit)
 	defer cancel()
 	r := report.Collect(ctx, fs, o)
-	facts, problems := proof.ReadFacts(ctx, fs, hereOf(&r))
-	r.Problems = append(r.Problems, problems...)
+	facts := proof.ReadFacts(ctx, fs, hereOf(&r))
+	r.Problems = append(r.Problems, facts.Problems...)
 	a.warn(&r)
 	plan := proof.New(hereOf(&r), facts)
 	var text bytes.Buffer
@@ -110,7 +110,9 @@ func (a *app) proofRead() *cobra.Command {
 4.5 or newer with names like those there: NAME.s.out and NAME.c.out for the two sides,
 .err for standard error, .cmd for the command, .rc for the exit status, .json.
 
-It prints a line for each transfer:
+It prints a line for each transfer. GPU MEM is the side with GPU memory, %HOST the rate as a
+share of the baseline's, %PORT and %PCIE as one of what the NIC's port and its PCI Express
+link carry. The last two are not judged. PROVEN is
 
   true     both sides show GPU memory and the way that was asked for, they agree, and the
            rate is at least 90 % of that with host memory on the same NIC
@@ -124,7 +126,8 @@ has been seen by the authors: the texts are from the sources of perftest. A true
 neither the fabric, nor another node, nor that a job takes this way.
 
 With --root and a snapshot of the node, or a copy of its files, it also prints what check
-knows about the lines that are not true. --root / is this machine.
+knows about the lines that are not true, and the shares that the folder does not tell.
+--root / is this machine.
 
 Exit status: 0 all GPUs were measured, and all lines about them are true; 2 one is false;
 3 unknown; 1 on an error.`,
@@ -137,11 +140,14 @@ Exit status: 0 all GPUs were measured, and all lines about them are true; 2 one 
 			if err != nil {
 				return err
 			}
-			r := proof.Read(files)
+			var r proof.Result
 			if cmd.Flags().Changed("root") {
-				if err := a.becauseOfNode(cmd.Context(), &r); err != nil {
-					return err
-				}
+				r, err = a.proofOfNode(cmd.Context(), files)
+			} else {
+				r = proof.Read(files, nil)
+			}
+			if err != nil {
+				return err
 			}
 			write, to := r.Text, a.page
 			if format == "json" {
@@ -157,13 +163,14 @@ Exit status: 0 all GPUs were measured, and all lines about them are true; 2 one 
 	return c
 }
 
-// becauseOfNode adds what check knows: the finding that the output names, or why the node is without
-// GPUDirect RDMA.
-func (a *app) becauseOfNode(ctx context.Context, r *proof.Result) error {
+// proofOfNode adds what the node tells: the rates of its NICs, and what check knows: the finding that
+// the output names, or why the node is without GPUDirect RDMA.
+func (a *app) proofOfNode(ctx context.Context, files []proof.File) (r proof.Result, err error) {
 	machine, err := a.collect(ctx, report.ForCheck)
 	if err != nil {
-		return err
+		return r, err
 	}
+	r = proof.Read(files, func(nic string) proof.Rates { return proof.RatesOf(&machine.Node, nic) })
 	r.Because(func(l *proof.Line) string {
 		for i := range machine.Findings {
 			if f := &machine.Findings[i]; f.Code == finding.Code(l.Code) && l.Code != "" {
@@ -176,7 +183,7 @@ func (a *app) becauseOfNode(ctx context.Context, r *proof.Result) error {
 		}
 		return reason
 	})
-	return nil
+	return r, nil
 }
 
 // Bounds of what proof read reads: an output has some kilobytes, and a step at most two dozen files.

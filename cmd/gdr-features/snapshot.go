@@ -9,6 +9,7 @@ import (
 
 	"gdr-features/internal/cli"
 	"gdr-features/internal/report"
+	"gdr-features/internal/rooms/proof"
 	"gdr-features/internal/rooms/snapshot"
 )
 
@@ -63,7 +64,11 @@ func (a *app) snapshot(ctx context.Context) ([]byte, error) {
 	recorder := snapshot.Record(fs)
 	for _, o := range report.ForSnapshot() {
 		ctx, cancel := context.WithTimeout(ctx, a.limit)
-		_ = report.Collect(ctx, recorder.FS(fs.Root()), o)
+		recorded := recorder.FS(fs.Root())
+		r := report.Collect(ctx, recorded, o)
+		if o.What.Process {
+			proof.ReadFacts(ctx, recorded, hereOf(&r)) // what they lack is recorded, too
+		}
 		cancel()
 	}
 	recording, late := recorder.Finish()

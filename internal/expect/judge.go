@@ -103,7 +103,7 @@ func (f *facts) level(limit topology.Level) Check {
 		c.Expected = "a NIC at " + limit.String() + " or nearer for every GPU"
 	}
 	for _, gpu := range f.Matrix.GPUs {
-		if near := gpu.Near(topology.Usable); gpu.Eligible && near.Level > limit && c.State == tristate.False {
+		if near := gpu.Near(topology.Usable); gpu.Counts() && near.Level > limit && c.State == tristate.False {
 			c.Found = fmt.Sprintf("%v for %v", near.Level, gpu.Address)
 			return c
 		}

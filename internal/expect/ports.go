@@ -110,7 +110,7 @@ func (f *facts) nearestRate(want Range) Check {
 		near := gpu.Near(topology.Usable) // those that the level is judged by
 		nearest = append(nearest, slices.DeleteFunc(slices.Clone(near.Functions), func(fn *pci.Function) bool { return f.PCI.Physical(fn) != nil })...)
 		switch {
-		case !gpu.Eligible:
+		case !gpu.Counts():
 			continue
 		case near.Level == topology.Unknown:
 			t.unknown++

@@ -36,18 +36,18 @@ const Labels = "node"
 func Node(r *report.Report, prefix string) *v1alpha1.Features {
 	f := v1alpha1.NewFeatures()
 	f.Attributes[prefix+"state"] = v1alpha1.NewAttributeFeatures(State(r))
-	f.Instances[prefix+"gpu"] = instances(r.Matrix.GPUs, func(g *topology.GPU) attrs { return ofFunction(g.Function) })
+	f.Instances[prefix+"gpu"] = Instances(r.Matrix.GPUs, func(g *topology.GPU) Attrs { return OfFunction(g.Function) })
 	f.Instances[prefix+"nic"] = nics(r)
-	f.Instances[prefix+"pair"] = instances(r.Matrix.Pairs, func(p *topology.Pair) attrs { return pair(&r.Matrix, p) })
-	f.Instances[prefix+"finding"] = instances(Findings(r), (*Finding).attrs)
+	f.Instances[prefix+"pair"] = Instances(r.Matrix.Pairs, func(p *topology.Pair) Attrs { return pair(&r.Matrix, p) })
+	f.Instances[prefix+"finding"] = Instances(Findings(r), (*Finding).attrs)
 	return f
 }
 
 func nics(r *report.Report) v1alpha1.InstanceFeatureSet {
 	numbered, i := rails(r), 0
-	return instances(r.Matrix.NICs, func(n *topology.NIC) attrs {
+	return Instances(r.Matrix.NICs, func(n *topology.NIC) Attrs {
 		a := nic(n)
-		a.number("rail", numbered[i])
+		a.Number("rail", numbered[i])
 		i++
 		if n.RDMA != nil {
 			a.inUse(r, n)
@@ -56,13 +56,13 @@ func nics(r *report.Report) v1alpha1.InstanceFeatureSet {
 	})
 }
 
-func nic(n *topology.NIC) attrs {
-	a := attrs{}
+func nic(n *topology.NIC) Attrs {
+	a := Attrs{}
 	if n.Function != nil {
-		a = ofFunction(n.Function)
+		a = OfFunction(n.Function)
 	}
 	a["address"], a["rdma"] = n.Address(), n.Name()
-	a.text("role", n.Aside())
+	a.Text("role", n.Aside())
 	return a
 }
 
@@ -75,14 +75,14 @@ func portOf(ports []rdma.Port) *rdma.Port {
 	return &ports[max(slices.IndexFunc(ports, rdma.Port.Active), 0)]
 }
 
-func pair(m *topology.Matrix, p *topology.Pair) attrs {
+func pair(m *topology.Matrix, p *topology.Pair) Attrs {
 	gpu, n := m.GPUs[p.GPU], &m.NICs[p.NIC]
-	a := attrs{"gpu": gpu.Address.String(), "nic": n.Address(), "rdma": n.Name()}
-	a.text("level", p.Level.String())
-	a.text("nccl", p.NCCL.String())
+	a := Attrs{"gpu": gpu.Address.String(), "nic": n.Address(), "rdma": n.Name()}
+	a.Text("level", p.Level.String())
+	a.Text("nccl", p.NCCL.String())
 	if gpu.RootBus != "" && n.Function != nil && n.Function.RootBus != "" {
 		a["bridge"] = ""
 	}
-	a.address("bridge", p.Bridge)
+	a.Address("bridge", p.Bridge)
 	return a
 }

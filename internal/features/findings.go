@@ -34,6 +34,6 @@ func Findings(r *report.Report) []Finding {
 	return slices.Compact(all)
 }
 
-func (f *Finding) attrs() attrs {
-	return attrs{"check": f.Check, "status": string(f.Status), "code": string(f.Code)}
+func (f *Finding) attrs() Attrs {
+	return Attrs{"check": f.Check, "status": string(f.Status), "code": string(f.Code)}
 }

@@ -21,9 +21,9 @@ const FingerprintKey = "fingerprint"
 
 // LabelsOf returns the attributes named Labels: the labels that are published, and the fingerprint.
 func LabelsOf(r *report.Report, labels label.Set) v1alpha1.AttributeFeatureSet {
-	a := attrs{}
-	maps.Copy(a, attrs(labels))
-	a.text(FingerprintKey, Fingerprint(r))
+	a := Attrs{}
+	maps.Copy(a, Attrs(labels))
+	a.Text(FingerprintKey, Fingerprint(r))
 	return v1alpha1.NewAttributeFeatures(a)
 }
 

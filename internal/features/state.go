@@ -15,14 +15,14 @@ import (
 //     driverOpen, whether it is the open kernel modules;
 //   - findings, the codes of what is not as it should be, sorted, with "," between them.
 func State(r *report.Report) map[string]string {
-	a := attrs{}
+	a := Attrs{}
 	driver := r.Kmod.Driver()
-	a.text("kernel", r.Platform.Kernel)
-	a.text("driverVersion", driver.Version)
+	a.Text("kernel", r.Platform.Kernel)
+	a.Text("driverVersion", driver.Version)
 	if driver.Version != "" {
-		a.state("driverOpen", driver.Open)
+		a.State("driverOpen", driver.Open)
 	}
-	a.text("findings", strings.Join(codes(r), ","))
+	a.Text("findings", strings.Join(codes(r), ","))
 	return a
 }
 
@@ -57,12 +57,12 @@ func rails(r *report.Report) []int {
 
 // inUse adds what a port uses: mtu, the active MTU in bytes, and mtuFrom, where that is
 // from; gidIndex, the entry of the GID table that NCCL chooses on RoCE.
-func (a attrs) inUse(r *report.Report, n *topology.NIC) {
+func (a Attrs) inUse(r *report.Report, n *topology.NIC) {
 	p := portOf(n.RDMA.Ports)
 	if p == nil {
 		return
 	}
-	a.port(*p)
+	a.Port(*p)
 	if !p.Active() {
 		return
 	}
@@ -70,6 +70,6 @@ func (a attrs) inUse(r *report.Report, n *topology.NIC) {
 		a["mtu"], a["mtuFrom"] = strconv.Itoa(mtu), from
 	}
 	if i := p.RoCE.GIDIndex; i != nil {
-		a.number("gidIndex", *i)
+		a.Number("gidIndex", *i)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"gdr-features/internal/finding"
 	"gdr-features/internal/report"
+	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
 	"gdr-features/source/platform"
@@ -31,7 +32,7 @@ func TestState(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	r.Findings[0].Check, r.Findings[2].Check, r.Findings[3].Check, r.Findings[4].Check = "link", "acs", "iommu", "link"
-	found := []attrs{{"check": "acs", "status": "FAIL", "code": "A"}, {"check": "iommu", "status": "UNKNOWN", "code": "C"}, {"check": "link", "status": "WARN", "code": "B"}}
+	found := []Attrs{{"check": "acs", "status": "FAIL", "code": "A"}, {"check": "iommu", "status": "UNKNOWN", "code": "C"}, {"check": "link", "status": "WARN", "code": "B"}}
 	for i, e := range Node(&r, "gdr.").Instances["gdr.finding"].Elements {
 		if diff := cmp.Diff(map[string]string(found[i]), e.Attributes); diff != "" {
 			t.Errorf("finding %d (-want +got):\n%s", i, diff)
@@ -50,15 +51,15 @@ func TestState(t *testing.T) {
 func TestRails(t *testing.T) {
 	physical := pci.Address{Bus: 1}
 	function := func(bus uint8, physfn *pci.Address) *pci.Function {
-		return &pci.Function{Address: pci.Address{Bus: bus}, PhysFn: physfn}
+		return &pci.Function{Address: pci.Address{Bus: bus}, PhysFn: physfn, NIC: &family.NIC{}, Eligible: pci.Counts}
 	}
-	nic := topology.NIC{Function: function(1, nil), RDMA: &rdma.Device{Name: "mlx5_0"}, Eligible: true}
-	bare := topology.NIC{Function: function(2, nil), Eligible: true}
-	vf := topology.NIC{Function: function(3, &physical), RDMA: &rdma.Device{Name: "mlx5_1"}, Eligible: true}
-	lone := topology.NIC{Function: function(4, &pci.Address{Bus: 9}), RDMA: &rdma.Device{Name: "mlx5_2"}, Eligible: true}
-	sub := topology.NIC{Function: function(1, nil), RDMA: &rdma.Device{Name: "mlx5_3", Auxiliary: true}, Eligible: true}
-	north := topology.NIC{Function: function(5, nil), RDMA: &rdma.Device{Name: "mlx5_4"}, Eligible: true, Role: topology.NorthSouth}
-	other := topology.NIC{Function: function(6, nil), RDMA: &rdma.Device{Name: "irdma0"}}
+	nic := topology.NIC{Function: function(1, nil), RDMA: &rdma.Device{Name: "mlx5_0"}}
+	bare := topology.NIC{Function: function(2, nil)}
+	vf := topology.NIC{Function: function(3, &physical), RDMA: &rdma.Device{Name: "mlx5_1"}}
+	lone := topology.NIC{Function: function(4, &pci.Address{Bus: 9}), RDMA: &rdma.Device{Name: "mlx5_2"}}
+	sub := topology.NIC{Function: function(1, nil), RDMA: &rdma.Device{Name: "mlx5_3", Auxiliary: true}}
+	north := topology.NIC{Function: function(5, nil), RDMA: &rdma.Device{Name: "mlx5_4"}, Role: topology.NorthSouth}
+	other := topology.NIC{Function: &pci.Function{Address: pci.Address{Bus: 6}}, RDMA: &rdma.Device{Name: "irdma0"}}
 	soft := topology.NIC{RDMA: &rdma.Device{Name: "rxe0"}}
 	for name, tc := range map[string]struct {
 		nics []topology.NIC
@@ -88,9 +89,9 @@ func TestInUse(t *testing.T) {
 		change(&p)
 		return p
 	}
-	base := attrs{"state": "ACTIVE", "linkLayer": "Ethernet", "rateGbps": "400"}
-	and := func(more ...string) attrs {
-		a := attrs{}
+	base := Attrs{"state": "ACTIVE", "linkLayer": "Ethernet", "rateGbps": "400"}
+	and := func(more ...string) Attrs {
+		a := Attrs{}
 		maps.Copy(a, base)
 		for i := 0; i < len(more); i += 2 {
 			a[more[i]] = more[i+1]
@@ -101,7 +102,7 @@ func TestInUse(t *testing.T) {
 	for name, tc := range map[string]struct {
 		port  rdma.Port
 		asked []verbs.Answer
-		want  attrs
+		want  Attrs
 	}{
 		"from the network device": {port, said[:1], and("mtu", "4096", "mtuFrom", "netdev", "gidIndex", "3")},
 		"from the device":         {port, said, and("mtu", "2048", "mtuFrom", "device", "gidIndex", "3")},
@@ -109,7 +110,7 @@ func TestInUse(t *testing.T) {
 		"InfiniBand, asked":       {with(func(p *rdma.Port) { p.LinkLayer, p.RoCE = "InfiniBand", rdma.RoCE{} }), said, and("linkLayer", "InfiniBand", "mtu", "2048", "mtuFrom", "device")},
 		"down":                    {with(func(p *rdma.Port) { p.State = "DOWN" }), said, and("state", "DOWN")},
 	} {
-		r, got := report.Report{Node: verdict.Node{Asked: tc.asked}}, attrs{}
+		r, got := report.Report{Node: verdict.Node{Asked: tc.asked}}, Attrs{}
 		got.inUse(&r, &topology.NIC{RDMA: &rdma.Device{Name: "mlx5_0", Ports: []rdma.Port{tc.port}}})
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

@@ -39,9 +39,6 @@ func (c *Check[T]) Find(of T, files func(kmod.Fact) []string) (f Finding, found 
 	}, true
 }
 
-// Lists reports whether a code is among those that the check may give. OK has none.
-func (c *Check[T]) Lists(code Code) bool { return code == "" || slices.Contains(c.Codes, code) }
-
 // commandsIn returns steps without backquotes, and what stood between them.
 func commandsIn(steps []string) (plain, commands []string) {
 	for i, step := range steps {

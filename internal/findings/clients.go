@@ -30,8 +30,8 @@ func vendorsInterface(f *judged) bool { return f.NIC.PeerMemory.Module != "" && 
 
 // unlistedClient: the GPU driver may be registered with a stack that lists no clients.
 func unlistedClient(f *judged) bool {
-	return f.Verdict.Peermem == tristate.Unknown && f.GPU.Client.Unlisted() && f.Kmod.Peers.Listing == tristate.False &&
-		interfaceFor(f) == tristate.True && f.Kmod.Symbols[f.GPU.Client.Symbol].Found == tristate.True
+	return f.Kmod.Peers.Listing == tristate.False && interfaceFor(f) == tristate.True &&
+		f.Kmod.Symbols[f.GPU.Client.Symbol].Found == tristate.True
 }
 
 // notRegistered says why a GPU driver that can be a client itself is not registered.

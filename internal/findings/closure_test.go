@@ -163,7 +163,7 @@ var deadStates = []struct {
 
 func anyGPU(r *report.Report, is func(int) bool) bool {
 	for i := range r.Matrix.GPUs {
-		if r.Matrix.GPUs[i].Eligible && is(i) {
+		if r.Matrix.GPUs[i].Counts() && is(i) {
 			return true
 		}
 	}

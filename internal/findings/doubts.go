@@ -158,7 +158,7 @@ func belowEmulated(f *judged) (doubt verdict.Doubt, pairs finding.Subjects) {
 func emulatedBridges(f *judged) (bridges finding.Subjects) {
 	for _, gpu := range f.Matrix.GPUs {
 		for _, bridge := range gpu.Between() {
-			if gpu.Eligible && f.Emulated(bridge) && !slices.Contains(bridges.Names, bridge.String()) {
+			if gpu.Counts() && f.Emulated(bridge) && !slices.Contains(bridges.Names, bridge.String()) {
 				bridges.Add(bridge.String(), sawID(f.PCI.Find(bridge)))
 			}
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // expectedCheck is what --expect adds. Its sources differ from finding to finding.
-var expectedCheck = check{Name: "expected", Codes: []finding.Code{"NoMachineType", finding.Unreadable, "Deviation"}}
+var expectedCheck = check{Name: Expected, Codes: []finding.Code{"NoMachineType", finding.Unreadable, "Deviation"}}
 
 // expected compares the machine with what is expected of it: one finding for each
 // expectation that is not proven to be met, or a single one if the machine is as

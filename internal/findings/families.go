@@ -84,7 +84,7 @@ func unknownABI(u *family.Uverbs, abi int) bool { return abi != u.ABI && !vendor
 // devicesOfABI lists the devices whose driver has an ABI of some kind.
 func (f *judged) devicesOfABI(kind func(*family.Uverbs, int) bool) (devices finding.Subjects) {
 	for _, n := range f.Matrix.NICs {
-		if !n.Eligible || n.RDMA == nil || n.Function.NIC != f.NIC || f.NIC.Uverbs.ABI == 0 {
+		if !n.Counts() || n.RDMA == nil || n.Function.NIC != f.NIC || f.NIC.Uverbs.ABI == 0 {
 			continue
 		}
 		if abi, read := f.advised().VerbsABI[n.RDMA.Name]; read && kind(&f.NIC.Uverbs, abi.Version) {

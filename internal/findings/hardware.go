@@ -107,7 +107,7 @@ func forbidden(f *judged) finding.Said {
 		return finding.Unmet(verdict.PlatformForbidsP2P, "a machine of type %s cannot do GPUDirect RDMA with %s, "+
 			"whatever its GPUs can do",
 			f.Matrix.Machine.Product.Value, f.NIC.Name).
-			Saw(machineNames(f)...).Do("use " + f.NIC.NoGPUMemory.Instead)
+			Saw(SawMachine(f.Node)...).Do("use " + f.NIC.NoGPUMemory.Instead)
 	}
 	return finding.Unmet(verdict.PlatformForbidsP2P, "on this CPU the %s driver maps GPU memory only for a NIC "+
 		"that shares a PCIe bridge with the GPU, and no pair does",
@@ -122,7 +122,7 @@ func unreadHardware(f *judged) finding.Said {
 	case f.Matrix.Refuses(f.NIC) == tristate.Unknown:
 		return finding.Unread("the firmware's names do not tell which type of machine this is, and on some types "+
 			"%s does not reach GPU memory", f.NIC.Name).
-			Saw(machineNames(f)...).Do("mount the host's /sys, with " + platform.DMIDir)
+			Saw(SawMachine(f.Node)...).Do("mount the host's /sys, with " + platform.DMIDir)
 	case overC2C.Any():
 		return finding.Unread("the only NICs are attached over NVLink-C2C, and their place on the PCI bus does "+
 			"not say how they reach GPU memory: %s", overC2C).
@@ -208,8 +208,9 @@ func nicsOverC2C(f *judged) (nics finding.Subjects) {
 	return nics
 }
 
-func machineNames(f *judged) []string {
-	names := f.Matrix.Machine
+// SawMachine is evidence of the names of the machine.
+func SawMachine(node *verdict.Node) []string {
+	names := node.Matrix.Machine
 	return []string{
 		finding.Saw(platform.DMIDir+"/sys_vendor", names.Vendor.Value),
 		finding.Saw(platform.DMIDir+"/product_name", names.Product.Value),
@@ -374,7 +375,7 @@ func hiddenDevices(f *judged) finding.Said {
 func (f *judged) devices() []*rdma.Device {
 	var all []*rdma.Device
 	for _, n := range f.Matrix.NICs {
-		if n.Eligible && n.RDMA != nil {
+		if n.Counts() && n.RDMA != nil {
 			all = append(all, n.RDMA)
 		}
 	}
@@ -389,7 +390,7 @@ func rdmaNames(f *judged) string {
 func withoutRDMA(f *judged) []string {
 	var all []string
 	for _, n := range f.Matrix.NICs {
-		if n.Eligible && n.RDMA == nil {
+		if n.Counts() && n.RDMA == nil {
 			all = append(all, sawNoRDMA(n.Function.Address))
 		}
 	}

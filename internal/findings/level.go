@@ -96,7 +96,7 @@ func functionsWithoutNUMA(f *judged) finding.Subjects {
 func farGPUs(f *judged) (far finding.Subjects) {
 	for i, gpu := range f.Matrix.GPUs {
 		near := gpu.Near(topology.Usable)
-		if !gpu.Eligible || near.Level <= topology.PXB {
+		if !gpu.Counts() || near.Level <= topology.PXB {
 			continue
 		}
 		nearest := near.Functions[0]
@@ -169,7 +169,7 @@ func sawFar(f *judged) []string {
 	}
 	var all []string
 	for _, gpu := range f.Matrix.GPUs {
-		if !gpu.Eligible {
+		if !gpu.Counts() {
 			continue
 		}
 		all = append(all, sawPlace(gpu.Function))
@@ -208,7 +208,7 @@ func sharedNearNIC(f *judged) (shared finding.Subjects) {
 		for _, nic := range near {
 			nearest[nic] = true
 		}
-		if gpu.Eligible && len(near) == 1 && gpu.Near(topology.Usable).Level <= topology.PXB {
+		if gpu.Counts() && len(near) == 1 && gpu.Near(topology.Usable).Level <= topology.PXB {
 			served[near[0]] = append(served[near[0]], f.named(gpu.Function))
 		}
 	}

@@ -120,12 +120,12 @@ func virtualGPUs(f *judged) (gpus finding.Subjects) {
 // with the first NIC.
 func unmappedPairs(f *judged) (pairs finding.Subjects) {
 	for i, gpu := range f.Matrix.GPUs {
-		if !gpu.Eligible || gpu.GPU != f.GPU || !gpu.Coherent() {
+		if !gpu.Counts() || gpu.GPU != f.GPU || !gpu.Coherent() {
 			continue
 		}
 		var nics []*pci.Function
 		for _, of := range f.Matrix.PairsOf(i) {
-			if n := &f.Matrix.NICs[of.NIC]; n.Eligible && n.RDMA != nil && n.Function.NIC == f.NIC {
+			if n := &f.Matrix.NICs[of.NIC]; n.Counts() && n.RDMA != nil && n.Function.NIC == f.NIC {
 				nics = append(nics, n.Function)
 			}
 		}
@@ -190,7 +190,7 @@ func overridable(f *judged) bool {
 // function UCX reaches the GPU over C2C, as NCCL does with such a NIC: that is why the node
 // is ready all the same.
 func withoutDirectNIC(f *judged) string {
-	if slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Eligible && gpu.Coherent() && len(f.dataDirectBeside(gpu)) > 0 }) {
+	if slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Counts() && gpu.Coherent() && len(f.dataDirectBeside(gpu)) > 0 }) {
 		return "UCX and NIXL, which then fail with error 524, need UCX_IB_DIRECT_NIC=n for the farther NIC (GDAKI " +
 			"ignores it)"
 	}

@@ -51,7 +51,7 @@ func withoutEntry(f *judged) (devices finding.Subjects) {
 	}
 	for i := range f.Matrix.NICs {
 		n := &f.Matrix.NICs[i]
-		if n.Eligible && !n.Excluded() && verdict.HasActivePort(n) == tristate.True && !slices.Contains(f.advised().Verbs, n.RDMA.Name) {
+		if n.Counts() && !n.Excluded() && verdict.HasActivePort(n) == tristate.True && !slices.Contains(f.advised().Verbs, n.RDMA.Name) {
 			devices.Add(n.RDMA.Name, finding.Saw(verbs.Class, "no entry of "+n.RDMA.Name))
 		}
 	}

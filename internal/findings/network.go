@@ -66,7 +66,7 @@ func (f *judged) defaultRoutes(near bool) (nics finding.Subjects) {
 // isNear reports whether a NIC is near some eligible GPU.
 func (f *judged) isNear(nic *pci.Function) bool {
 	for _, gpu := range f.Matrix.GPUs {
-		if gpu.Eligible && slices.Contains(gpu.Near(topology.Usable).Functions, nic) {
+		if gpu.Counts() && slices.Contains(gpu.Near(topology.Usable).Functions, nic) {
 			return true
 		}
 	}

@@ -192,7 +192,7 @@ func (f *judged) bridges(of func(topology.GPU) []pci.Address, which func(topolog
 	var all []pci.Address
 	for _, gpu := range f.Matrix.GPUs {
 		for _, bridge := range of(gpu) {
-			if gpu.Eligible && which(gpu) && is(f.ACS[bridge]) && !slices.Contains(all, bridge) {
+			if gpu.Counts() && which(gpu) && is(f.ACS[bridge]) && !slices.Contains(all, bridge) {
 				all = append(all, bridge)
 			}
 		}
@@ -235,7 +235,7 @@ var rightACS = []string{
 // ACS makes the groups. In a virtual machine they are the hypervisor's.
 func dataDirectApart(f *judged) (pairs finding.Subjects) {
 	for _, gpu := range f.Matrix.GPUs {
-		if guest(f) || !gpu.Eligible || !gpu.Coherent() {
+		if guest(f) || !gpu.Counts() || !gpu.Coherent() {
 			continue
 		}
 		beside := f.dataDirectBeside(gpu)
@@ -324,7 +324,7 @@ func writeOnly(f *judged) (gpus finding.Subjects) {
 	}
 	for _, gpu := range f.Matrix.GPUs {
 		near := gpu.Near(topology.Usable).Functions
-		if !gpu.Eligible || gpu.RootBus == "" || len(near) == 0 {
+		if !gpu.Counts() || gpu.RootBus == "" || len(near) == 0 {
 			continue
 		}
 		nearest := near[0]

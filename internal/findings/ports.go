@@ -93,7 +93,7 @@ func anyDown(f *judged) (down bool) {
 func idlePorts(f *judged) (idle finding.Subjects) {
 	var unread []string
 	f.eachPort(func(d *rdma.Device, p rdma.Port) {
-		name := fmt.Sprintf("%s/%d %s", d.Name, p.Number, portState(p))
+		name := fmt.Sprintf("%s/%d %s", d.Name, p.Number, PortState(p))
 		switch p.Usable() {
 		case tristate.False:
 			idle.Names = append(idle.Names, name)
@@ -102,15 +102,15 @@ func idlePorts(f *judged) (idle finding.Subjects) {
 		case tristate.True:
 			return
 		}
-		idle.Evidence = append(idle.Evidence, sawPort(d, p))
+		idle.Evidence = append(idle.Evidence, SawPort(d, p))
 	})
 	idle.Names = append(idle.Names, unread...)
 	return idle
 }
 
-// portState is that of a port that is not active, or not known to be: "DOWN" or,
+// PortState is that of a port that is not active, or not known to be: "DOWN" or,
 // where the physical state says more, "DOWN (Polling)".
-func portState(p rdma.Port) string {
+func PortState(p rdma.Port) string {
 	switch {
 	case p.State == "":
 		return "?"
@@ -153,12 +153,12 @@ func portFix(p rdma.Port, f *judged) string {
 	return show + " why a port is down: check cables, transceivers and, for InfiniBand, the subnet manager"
 }
 
-// sawPort is evidence of a port that is not active, or not known to be.
-func sawPort(d *rdma.Device, p rdma.Port) string {
+// SawPort is evidence of a port that is not active, or not known to be.
+func SawPort(d *rdma.Device, p rdma.Port) string {
 	if p.State == "ACTIVE" {
 		return finding.Saw(d.PortFile(p.Number, rdma.LinkLayerFile), p.LinkLayer)
 	}
-	return finding.Saw(d.PortFile(p.Number, rdma.StateFile), portState(p))
+	return finding.Saw(d.PortFile(p.Number, rdma.StateFile), PortState(p))
 }
 
 var nearPort = check{
@@ -230,5 +230,5 @@ func sawPorts(n *topology.NIC) []string {
 	if n.RDMA == nil {
 		return []string{sawNoRDMA(n.Function.Address)}
 	}
-	return finding.Map(n.RDMA.Ports, func(p rdma.Port) string { return sawPort(n.RDMA, p) })
+	return finding.Map(n.RDMA.Ports, func(p rdma.Port) string { return SawPort(n.RDMA, p) })
 }

@@ -44,7 +44,7 @@ func bindGPU(f *judged) []string {
 	family := f.GPU
 	load := "`modprobe " + family.Driver + "`, or wait for " + family.Help.Operator
 	for _, gpu := range f.Matrix.GPUs {
-		if driver := gpu.Driver; gpu.Eligible && gpu.GPU == family && driver != "" && !gpu.PassedThrough() {
+		if driver := gpu.Driver; gpu.Counts() && gpu.GPU == family && driver != "" && !gpu.PassedThrough() {
 			return finding.Steps(driver+" is bound to the GPUs: blacklist "+driver+" in /etc/modprobe.d, rebuild the "+
 				"initramfs and reboot", "then "+load)
 		}

@@ -161,9 +161,9 @@ func (f *Filter) addReason(next label.Set, r Reading, ready string, changed bool
 // changed.
 func (f *Filter) settled(name string, r Reading, settling *bool) (value string, changed bool) {
 	was, had := f.published[name]
-	value, ok := r.Labels[name]
+	value = r.Labels[name]
 	switch {
-	case r.Unknown[name] && (!ok || had):
+	case r.Unknown[name] && had:
 		return was, false // an unknown value does not interrupt: since stays
 	case value == was:
 		delete(f.since, name)

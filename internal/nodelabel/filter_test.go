@@ -20,7 +20,7 @@ const (
 // words stand for labels in these tests.
 var words = map[string]string{
 	"capable": label.Capable, "level": label.Level, "gpus": label.GPUs,
-	"ready": label.Ready, "reason": label.Reason, "peermem": label.Peermem, "dmabuf": label.DMABuf, "iommu": label.IOMMU,
+	"ready": label.Ready, "reason": label.Reason, "peermem": label.Peermem, "dmabuf": label.DMABuf, "iommu": label.IOMMU, "degraded": label.Degraded,
 }
 
 // set reads labels, "ready=false reason=NoNIC".
@@ -227,6 +227,18 @@ func TestNext(t *testing.T) {
 		}},
 		{"a reason that was missing", settle, "gpus=8 ready=false", []step{
 			{0, "gpus=8 ready=false reason=NoNIC", "", "gpus=8 ready=false reason=NoNIC", false},
+		}},
+		{"a reason that was missing, and is not known", settle, "gpus=8 ready=false", []step{
+			{0, "gpus=8 reason=Unreadable", "ready reason", "gpus=8 ready=false reason=Unreadable", false},
+		}},
+		{"another reason why it is unknown", settle, "gpus=8 reason=Unreadable", []step{
+			{0, "gpus=8 reason=SMMUPassthrough", "", "gpus=8 reason=SMMUPassthrough", false},
+		}},
+		{"degraded settles both ways", settle, "gpus=8 degraded=false", []step{
+			{0, "gpus=8 degraded=true", "", "gpus=8 degraded=false", true},
+			{settle, "gpus=8 degraded=true", "", "gpus=8 degraded=true", false},
+			{settle + s, "gpus=8 degraded=false", "", "gpus=8 degraded=true", true},
+			{2*settle + s, "gpus=8 degraded=false", "", "gpus=8 degraded=false", false},
 		}},
 		{"a reason too many", settle, "gpus=8 ready=true reason=NoNIC", []step{
 			{0, "gpus=8 ready=true", "", "gpus=8 ready=true", false},

@@ -128,7 +128,7 @@ var rows = [...]row{
 		return answer(f.expected.State)
 	}},
 	{name: label.Degraded, kind: state, value: func(f *facts) (string, bool) {
-		if !f.mayHavePairs() || f.notJudged() || f.Verdict.Capable == tristate.False {
+		if !f.mayHavePairs() || f.Verdict.Capable == tristate.False {
 			return "", false
 		}
 		return answer(f.Verdict.Degraded)
@@ -154,7 +154,7 @@ func All(families family.Table) label.Names {
 // Hardware reports whether a label, its name without prefix, is about the hardware.
 func Hardware(name string) bool {
 	for _, row := range rows {
-		if name == row.name && row.families == nil || row.families != nil && strings.HasPrefix(name, row.name) {
+		if name == row.name || row.families != nil && strings.HasPrefix(name, row.name) {
 			return row.kind == hardware
 		}
 	}
@@ -200,7 +200,7 @@ func (f *facts) gpuFamilies() (known, here []string) {
 		known = append(known, family.Name)
 	}
 	for _, gpu := range f.Matrix.GPUs {
-		if gpu.Eligible {
+		if gpu.Counts() {
 			here = append(here, gpu.GPU.Name)
 		}
 	}
@@ -251,7 +251,7 @@ func word[T ~string](text T) (string, bool) { return string(text), text == "" }
 
 // cuda reports whether there is a GPU that GPUDirect Storage is for, eligible or not.
 func (f *facts) cuda() bool {
-	return slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Function != nil && gpu.GPU != nil && gpu.GPU.CUDA })
+	return slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.GPU.CUDA })
 }
 
 func (f *facts) count(n int) (text string, unknown bool) {

@@ -24,7 +24,7 @@ import (
 func TestLabels(t *testing.T) {
 	families := family.Known()
 	gpu := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0]}}}
-	eligible := []topology.GPU{{Function: gpu[0].Function, Eligible: true}}
+	eligible := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: pci.Counts}}}
 	instinct := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[1]}}}
 	all := slices.Collect(maps.Keys(All(family.Known())))
 	unreadable := verdict.Verdict{Reason: verdict.Unreadable, Peermem: tristate.False}
@@ -33,7 +33,7 @@ func TestLabels(t *testing.T) {
 	noMOFED.MOFED.Origin = kmod.OriginNotLoaded
 	inventory := pci.Inventory{Functions: []pci.Function{{NIC: families.NICs[0], Eligible: pci.Counts, RootBus: "pci0000:80", Top: "pci0000:80"}}}
 	everything := topology.Matrix{
-		GPUs: []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: pci.Counts, RootBus: "pci0000:00", Top: "pci0000:00"}, Eligible: true}},
+		GPUs: []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: pci.Counts, RootBus: "pci0000:00", Top: "pci0000:00"}}},
 		NICs: []topology.NIC{
 			{Function: &pci.Function{NIC: families.NICs[0], Eligible: pci.Counts}},
 			{Function: &pci.Function{NIC: families.NICs[1]}},
@@ -119,13 +119,71 @@ func TestLabels(t *testing.T) {
 	}
 }
 
-// TestRows: the labels are published, and other programs select nodes by them.
+// TestKept: a published label is kept where its fact could not be read, and not where what was read
+// leaves the answer open.
+func TestKept(t *testing.T) {
+	families := family.Known()
+	gpu := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: pci.Counts}}}
+	states := []string{label.Capable, label.Ready, label.Reason, label.Degraded}
+	for _, tt := range []struct {
+		reason         verdict.Reason
+		capable        tristate.State
+		complete, pair bool
+		want           []string // of states
+	}{
+		{verdict.Unreadable, tristate.Unknown, true, true, states},
+		{verdict.Unreadable, tristate.Unknown, true, false, states[:3]},
+		{verdict.Unreadable, tristate.True, true, true, states[1:]},
+		{verdict.Unreadable, tristate.False, true, true, states[1:3]}, // nothing to be slow
+		{verdict.NICNotJudged, tristate.Unknown, true, false, nil},
+		{verdict.NICNotJudged, tristate.Unknown, false, false, states},
+		{verdict.SMMUPassthrough, tristate.True, true, true, states[3:]},
+		{verdict.EmulatedSwitch, tristate.True, true, true, states[3:]},
+		{verdict.ConfidentialGuest, tristate.True, true, true, states[3:]},
+	} {
+		node := verdict.Node{PCIRead: true, Families: families, Matrix: topology.Matrix{GPUs: gpu, Complete: tt.complete, EligibleGPUs: 1}}
+		if tt.pair {
+			node.Matrix.EligibleNICs = 1
+		}
+		node.Verdict.Capable, node.Verdict.Reason = tt.capable, tt.reason
+		labels, unknown := Of(&node, nil)
+		var got []string
+		for _, name := range states {
+			if unknown[name] {
+				got = append(got, name)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" || labels[label.Reason] != string(tt.reason) || labels[label.Ready] != "" {
+			t.Errorf("%+v: %v, kept (-want +got):\n%s", tt, labels, diff)
+		}
+	}
+}
+
+// TestFamilyKept: a family that was found needs no keeping, and any other may be what could not be
+// identified. Nothing is taken away where the PCI bus could not be read.
+func TestFamilyKept(t *testing.T) {
+	families := family.Known()
+	gpu := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: pci.Counts}}}
+	node := verdict.Node{PCIRead: true, Families: families, Matrix: topology.Matrix{GPUs: gpu}}
+	labels, unknown := Of(&node, nil)
+	if name := "gdr.gpu." + families.GPUs[0].Name; labels[name] != "true" || unknown[name] {
+		t.Errorf("%s is %q, kept %v", name, labels[name], unknown[name])
+	}
+	if name := "gdr.gpu." + families.GPUs[1].Name; labels[name] != "" || !unknown[name] {
+		t.Errorf("%s is %q, kept %v", name, labels[name], unknown[name])
+	}
+	node = verdict.Node{Families: families, Matrix: topology.Matrix{Complete: true}}
+	if _, unknown = Of(&node, nil); len(unknown) != len(All(families)) {
+		t.Errorf("%d labels are kept without a PCI bus, of %d", len(unknown), len(All(families)))
+	}
+}
+
 // TestNoPair: what is said of pairs is kept where there may be one, and gone where GPUs or NICs
 // are known to be missing.
 func TestNoPair(t *testing.T) {
 	families := family.Known()
 	ofPairs := []string{label.Level, label.BestLevel, label.NCCLDefault, label.DMABuf}
-	gpu := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0]}, Eligible: true}}
+	gpu := []topology.GPU{{Function: &pci.Function{GPU: families.GPUs[0], Eligible: pci.Counts}}}
 	for _, tt := range []struct {
 		complete   bool
 		gpus, nics int
@@ -149,6 +207,7 @@ func TestNoPair(t *testing.T) {
 	}
 }
 
+// TestRows: the labels are published, and other programs select nodes by them.
 func TestRows(t *testing.T) {
 	want := map[kind][]string{
 		hardware: {

@@ -86,7 +86,7 @@ func TopoJSON(w io.Writer, r *report.Report) error {
 		Problems: sanitize.Errors(r.Problems),
 	}
 	for _, g := range r.Matrix.GPUs {
-		out.GPUs = append(out.GPUs, gpuJSON{g.Address.String(), function(g.Function), g.Eligible})
+		out.GPUs = append(out.GPUs, gpuJSON{g.Address.String(), function(g.Function), g.Counts()})
 	}
 	for _, n := range r.Matrix.NICs {
 		out.NICs = append(out.NICs, nic(&n))
@@ -104,7 +104,7 @@ func TopoJSON(w io.Writer, r *report.Report) error {
 
 func nic(n *topology.NIC) nicJSON {
 	out := nicJSON{
-		Address: n.Address(), RDMA: n.Name(), functionJSON: function(n.Function), Eligible: n.Eligible, Role: n.Aside(), Ports: []portJSON{},
+		Address: n.Address(), RDMA: n.Name(), functionJSON: function(n.Function), Eligible: n.Counts(), Role: n.Aside(), Ports: []portJSON{},
 	}
 	if view.InNoTable(n) {
 		out.Vendor, out.Note = show.Hex(n.Function.Vendor), "in no table: listed and not judged"

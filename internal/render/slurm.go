@@ -178,7 +178,7 @@ func slurmFlagsOf(gpu *family.GPU) string {
 func slurmNICs(r *report.Report) gresLines {
 	lines := gresLines{inOrder: true}
 	for _, n := range r.Matrix.NICs {
-		if !n.Eligible || n.Function == nil || r.PCI.Physical(n.Function) != nil {
+		if !n.Counts() || n.Function == nil || r.PCI.Physical(n.Function) != nil {
 			continue
 		}
 		about := fmt.Sprintf("%s %s, NUMA node %s", n.Address(), view.Product(n.Function), numa(n.Function.NearNUMA))

@@ -214,7 +214,7 @@ func wideDevices(r *report.Report) string {
 	t.WriteString("NAME\tADDRESS\tPRODUCT\tROLE\tLINK\tNUMA\tIOMMU\tFIRMWARE\tBOARD\tNETDEV\tDRIVER\n")
 	for i, g := range r.Matrix.GPUs {
 		role := "GPU"
-		if !g.Eligible {
+		if !g.Counts() {
 			role = "GPU, not supported"
 		}
 		t.WriteString(wideRow(r, fmt.Sprintf("GPU%d", i), role, g.Function, nil))
@@ -262,7 +262,7 @@ func role(r *report.Report, n *topology.NIC) string {
 		return "NIC, not identified"
 	case view.InNoTable(n):
 		return "NIC, in no table"
-	case !n.Eligible:
+	case !n.Counts():
 		return "NIC, not eligible"
 	case r.PCI.Physical(f) != nil:
 		return "VF of " + view.Short(f.PhysFn.String())

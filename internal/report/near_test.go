@@ -76,7 +76,7 @@ func nearest(r *report.Report, gpu int, counts func(nic int) bool) (level topolo
 	for _, roles := range []bool{false, true} {
 		for _, p := range r.Matrix.PairsOf(gpu) {
 			switch nic := &r.Matrix.NICs[p.NIC]; {
-			case !nic.Eligible || (nic.Role != "") != roles || !counts(p.NIC):
+			case !nic.Counts() || (nic.Role != "") != roles || !counts(p.NIC):
 			case len(nics) == 0 || p.Level.Rank() < level.Rank():
 				level, nics = p.Level, []int{p.NIC}
 			case p.Level == level:
@@ -107,7 +107,7 @@ func TestNearIsOneAnswer(t *testing.T) {
 				for gpu := range r.Matrix.GPUs {
 					level, nics := nearest(&r, gpu, func(int) bool { return true })
 					sameNear(t, &r, gpu, level, nics)
-					if r.Matrix.GPUs[gpu].Eligible {
+					if r.Matrix.GPUs[gpu].Counts() {
 						worst, known = max(worst, level), known && level != topology.Unknown
 					}
 				}
@@ -224,7 +224,7 @@ func expected(t *testing.T, dir, expectations string) tristate.State {
 // an active port of a rate.
 func oneHasBoth(r *report.Report, limit topology.Level, rate int) tristate.State {
 	for gpu := range r.Matrix.GPUs {
-		if !r.Matrix.GPUs[gpu].Eligible {
+		if !r.Matrix.GPUs[gpu].Counts() {
 			continue
 		}
 		level, nics := nearest(r, gpu, func(int) bool { return true })
@@ -253,7 +253,7 @@ func samePorts(t *testing.T, r *report.Report) (count int) {
 	for gpu := range r.Matrix.GPUs {
 		level, _ := nearest(r, gpu, func(int) bool { return true })
 		left, nics := nearest(r, gpu, func(nic int) bool { return up(r, nic) })
-		if r.Matrix.GPUs[gpu].Eligible && len(nics) > 0 && left > level {
+		if r.Matrix.GPUs[gpu].Counts() && len(nics) > 0 && left > level {
 			count++
 		}
 	}

@@ -274,7 +274,7 @@ func (rd *Reader) advise(ctx context.Context, state *kmod.State) {
 
 // unnamed says that the type of a machine is not known, where it decides about some NIC.
 func unnamed(m *topology.Matrix) []error {
-	open := func(n topology.NIC) bool { return n.Eligible && m.Refuses(n.Function.NIC) == tristate.Unknown }
+	open := func(n topology.NIC) bool { return n.Counts() && m.Refuses(n.Function.NIC) == tristate.Unknown }
 	if m.EligibleGPUs == 0 || !slices.ContainsFunc(m.NICs, open) {
 		return nil
 	}
@@ -296,7 +296,7 @@ func (rd *Reader) readVisible(ctx context.Context, r *Report) {
 func (rd *Reader) probeVerbs(ctx context.Context, r *Report) {
 	var questions []verbs.Question
 	for i := range r.Matrix.NICs {
-		if n := &r.Matrix.NICs[i]; n.Eligible && n.RDMA != nil && n.Function.NIC.Uverbs.Driver != 0 && n.Function.NIC.Drives(n.Function.Driver) {
+		if n := &r.Matrix.NICs[i]; n.Counts() && n.RDMA != nil && n.Function.NIC.Uverbs.Driver != 0 && n.Function.NIC.Drives(n.Function.Driver) {
 			questions = append(questions, verbs.Question{Device: n.RDMA.Name, Ports: activePorts(n.RDMA)})
 		}
 	}

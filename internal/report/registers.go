@@ -21,7 +21,7 @@ func (rd *Reader) readACS(ctx context.Context, node *verdict.Node) {
 				bridges = append(bridges, gpu.Bridges...)
 			}
 			for _, bridge := range bridges {
-				if _, done := read[bridge]; gpu.Eligible && !done {
+				if _, done := read[bridge]; gpu.Counts() && !done {
 					read[bridge] = pci.ReadACS(fs, bridge)
 				}
 			}

@@ -45,7 +45,7 @@ func Driver(f *pci.Function) string {
 
 // GPUNote says why a GPU is not eligible, "" where it is.
 func GPUNote(g topology.GPU) string {
-	if !g.Eligible {
+	if !g.Counts() {
 		return "no GPUDirect RDMA on this product"
 	}
 	return ""
@@ -76,7 +76,7 @@ func NICNote(n *topology.NIC) string {
 		notes = append(notes, aside)
 	case InNoTable(n):
 		notes = append(notes, inNoTable)
-	case !n.Eligible:
+	case !n.Counts():
 		notes = append(notes, "not eligible")
 	}
 	return strings.Join(notes, ", ")

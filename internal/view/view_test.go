@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gdr-features/internal/finding"
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
@@ -57,15 +58,16 @@ func TestNothing(t *testing.T) {
 }
 
 func TestNICNote(t *testing.T) {
+	counting := &pci.Function{NIC: &family.NIC{}, Eligible: pci.Counts}
 	ports := []rdma.Port{{Number: 1, State: "ACTIVE", LinkLayer: "InfiniBand", RateGbps: 400}, {Number: 2}}
 	for _, tt := range []struct {
 		nic  topology.NIC
 		want string
 	}{
 		{topology.NIC{Function: &pci.Function{NVLinkManagement: true}}, "NVLink management, not read"},
-		{topology.NIC{Function: &pci.Function{}, Eligible: true}, "no RDMA device"},
-		{topology.NIC{RDMA: &rdma.Device{Name: "mlx5_0"}, Eligible: true}, "ports not readable"},
-		{topology.NIC{RDMA: &rdma.Device{Name: "mlx5_0", PortsRead: true, Ports: ports}, Eligible: true}, "1: ACTIVE InfiniBand 400G, 2: ? ?"},
+		{topology.NIC{Function: &pci.Function{}}, "no RDMA device"},
+		{topology.NIC{RDMA: &rdma.Device{Name: "mlx5_0"}}, "ports not readable"},
+		{topology.NIC{Function: counting, RDMA: &rdma.Device{Name: "mlx5_0", PortsRead: true, Ports: ports}}, "1: ACTIVE InfiniBand 400G, 2: ? ?"},
 		{topology.NIC{RDMA: &rdma.Device{Name: "rxe0", PortsRead: true}}, "not eligible"},
 	} {
 		if got := NICNote(&tt.nic); got != tt.want {

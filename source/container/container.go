@@ -1,8 +1,11 @@
 // Package container reads what a container lets a process do: the memory that it may lock, its
-// capabilities, device nodes, and GIDs in its network namespace. Only check --pod asks for it.
+// capabilities, device nodes, and GIDs in its network namespace. Only check --pod and proof ask for
+// it.
 package container
 
 import (
+	"cmp"
+	"errors"
 	"maps"
 	"slices"
 
@@ -26,7 +29,7 @@ type State struct {
 	GDRCopy tristate.State
 	// Ports are the active Ethernet ports of RDMA devices in this network namespace, by the
 	// device's name and number.
-	Ports []rdma.GIDTable
+	Ports []GIDTable
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
 }
@@ -41,7 +44,7 @@ func Read(fs *host.FS, seen *platform.Devices, devices []*rdma.Device) State {
 			here = append(here, d)
 		}
 	}
-	c.Ports, c.Problems = rdma.ReadGIDTables(fs, here)
+	c.Ports, c.Problems = ReadGIDTables(fs, here)
 	if !fs.Live() {
 		return c
 	}
@@ -77,4 +80,38 @@ func (c *State) node(fs *host.FS, path string, here tristate.State) {
 		c.Usable[path] = tristate.Unknown
 		c.Problems = append(c.Problems, err)
 	}
+}
+
+// GIDTable is an active Ethernet port with its GIDs.
+type GIDTable struct {
+	Device *rdma.Device
+	Number int // of the port
+	GIDs   []rdma.GID
+	// Unread: not all entries could be read.
+	Unread bool
+}
+
+// File is the directory of the GIDs.
+func (p *GIDTable) File() string { return p.Device.PortFile(p.Number, rdma.GIDFile) }
+
+// ReadGIDTables reads the GIDs of the active Ethernet ports of some devices, by the device's name
+// and number. In a snapshot they have other addresses of the same kind. That an older one has none
+// of them is no problem.
+func ReadGIDTables(fs *host.FS, devices []*rdma.Device) (ports []GIDTable, problems []error) {
+	for _, d := range devices {
+		for _, p := range d.Ports {
+			if !p.Active() || p.LinkLayer != "Ethernet" {
+				continue
+			}
+			gids, err := d.ReadGIDs(fs, p.Number)
+			if err != nil && !errors.Is(err, host.ErrNotRecorded) {
+				problems = append(problems, err)
+			}
+			ports = append(ports, GIDTable{Device: d, Number: p.Number, GIDs: gids, Unread: err != nil})
+		}
+	}
+	slices.SortFunc(ports, func(a, b GIDTable) int {
+		return cmp.Or(cmp.Compare(a.Device.Name, b.Device.Name), cmp.Compare(a.Number, b.Number))
+	})
+	return ports, problems
 }

@@ -23,7 +23,7 @@ const maxKernelConfig = 4 << 20
 func (m *Cache) kernelOptions(s *scanner) map[string]tristate.State {
 	var options []family.KernelOption
 	for _, g := range s.here.GPUs {
-		if len(s.all(func(f *pci.Function) bool { return f.GPU == g && f.Eligible == pci.Counts })) > 0 {
+		if len(s.all(func(f *pci.Function) bool { return f.GPU == g && f.Counts() })) > 0 {
 			options = append(options, g.KernelOptions...)
 		}
 	}

@@ -91,7 +91,7 @@ func (s *scanner) peers() {
 	}
 	for _, n := range s.here.NICs {
 		for _, f := range s.all(func(f *pci.Function) bool {
-			return f.NIC == n && f.Eligible == pci.Counts && len(n.PeerMemory.Files) > 0 && (n.Drives(f.Driver) || !f.DriverKnown)
+			return f.NIC == n && f.Counts() && len(n.PeerMemory.Files) > 0 && (n.Drives(f.Driver) || !f.DriverKnown)
 		}) {
 			p.Files = append(p.Files, s.peerFiles(n, f.Address)...)
 			p.FilesOpen = p.FilesOpen || !f.DriverKnown

@@ -148,11 +148,14 @@ func (f *Function) Family() string {
 	return ""
 }
 
-// GPUEligible reports whether this is a GPU that counts.
-func (f *Function) GPUEligible() bool { return f.GPU != nil && f.Eligible == Counts }
+// Counts reports whether this is a GPU or a NIC that counts.
+func (f *Function) Counts() bool { return f.Eligible == Counts }
 
-// NICEligible reports whether this is a NIC that counts.
-func (f *Function) NICEligible() bool { return f.NIC != nil && f.Eligible == Counts }
+// GPUEligible reports whether it is a GPU that counts.
+func (f *Function) GPUEligible() bool { return f.GPU != nil && f.Counts() }
+
+// NICEligible reports whether it is a NIC that counts.
+func (f *Function) NICEligible() bool { return f.NIC != nil && f.Counts() }
 
 // PassedThrough reports whether the function is bound to a driver that hands it to a
 // virtual machine: one of VFIO's (vfio-pci, mlx5_vfio_pci, nvgrace-gpu-vfio-pci) or, for

@@ -75,7 +75,7 @@ func (l LinkLack) String() string {
 // and what it could, in Gbit/s before the headers of packets; 0 for unknown. upper may be nil.
 func Bandwidth(lower, upper *Function, lacks []LinkLack) (left, most float64) {
 	speed, width := MostOf(lower, upper)
-	most = speed * float64(width) * encoded(speed)
+	most = carries(speed, float64(width))
 	lanes := float64(width)
 	for _, l := range lacks {
 		if l.unit == "" {
@@ -84,19 +84,29 @@ func Bandwidth(lower, upper *Function, lacks []LinkLack) (left, most float64) {
 			speed = l.Now
 		}
 	}
-	return speed * lanes * encoded(speed), most
+	return carries(speed, lanes), most
 }
 
-// encoded is the share of the bits that PCI Express has left at a speed: 8b/10b up to 5 GT/s,
-// then 128b/130b, and from 64 GT/s on flits of 256 bytes, of which 242 are not for the link.
-func encoded(speed float64) float64 {
+// Carries is what the link carries now in each direction, in Gbit/s before the headers of packets;
+// 0 for unknown.
+func (l *Link) Carries() float64 {
+	if l == nil {
+		return 0
+	}
+	return carries(l.Speed, float64(l.Width))
+}
+
+// carries: of the bits 8b/10b leaves up to 5 GT/s, then 128b/130b, and from 64 GT/s on flits of 256
+// bytes, of which 242 are not for the link.
+func carries(speed, lanes float64) float64 {
+	share := 242.0 / 256
 	switch {
 	case speed <= 5:
-		return 8.0 / 10
+		share = 8.0 / 10
 	case speed < 64:
-		return 128.0 / 130
+		share = 128.0 / 130
 	}
-	return 242.0 / 256
+	return speed * lanes * share
 }
 
 // Value writes a number of the property as its file does.

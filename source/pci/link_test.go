@@ -2,6 +2,7 @@ package pci_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	"gdr-features/source/pci"
@@ -52,6 +53,28 @@ func TestFullLink(t *testing.T) {
 		}
 		if speed, width := pci.MostOf(lower, upper); speed != tt.speed || width != tt.width {
 			t.Errorf("%s: %v GT/s and x%d at the most, want %v and x%d", tt.name, speed, width, tt.speed, tt.width)
+		}
+	}
+}
+
+// TestCarries: what the encoding of each generation leaves.
+func TestCarries(t *testing.T) {
+	for _, test := range []struct {
+		link *pci.Link
+		want float64
+	}{
+		{nil, 0},
+		{&pci.Link{Speed: 32}, 0},
+		{&pci.Link{Width: 16}, 0},
+		{&pci.Link{Speed: 2.5, Width: 16}, 32},
+		{&pci.Link{Speed: 5, Width: 16}, 64},
+		{&pci.Link{Speed: 8, Width: 16}, 126},
+		{&pci.Link{Speed: 16, Width: 16}, 252.1},
+		{&pci.Link{Speed: 32, Width: 16}, 504.1},
+		{&pci.Link{Speed: 64, Width: 16}, 968},
+	} {
+		if got := test.link.Carries(); math.Abs(got-test.want) > 0.05 {
+			t.Errorf("%+v carries %v, want %v", test.link, got, test.want)
 		}
 	}
 }

@@ -67,7 +67,7 @@ func (inv *Inventory) Place(f *Function) *Function {
 func (inv *Inventory) WithVirtual(functions []*Function) []*Function {
 	all := slices.Clone(functions)
 	for f := range inv.All() {
-		if place := inv.Place(f); f.Eligible == Counts && place != f && slices.Contains(functions, place) {
+		if place := inv.Place(f); f.Counts() && place != f && slices.Contains(functions, place) {
 			all = append(all, f)
 		}
 	}
@@ -83,7 +83,7 @@ func (inv *Inventory) Families(t family.Table) family.Table {
 	}
 	gpus, nics := map[*family.GPU]bool{}, map[*family.NIC]bool{}
 	for f := range inv.All() {
-		if f.Eligible == Counts {
+		if f.Counts() {
 			gpus[f.GPU], nics[f.NIC] = true, true
 		}
 	}

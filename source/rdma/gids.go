@@ -1,7 +1,6 @@
 package rdma
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -70,40 +69,6 @@ func readGIDs(fs *host.FS, dir string) (gids []GID, err error) {
 	}
 	slices.SortFunc(gids, func(a, b GID) int { return a.Index - b.Index })
 	return gids, err
-}
-
-// GIDTable is an active Ethernet port with its GIDs.
-type GIDTable struct {
-	Device *Device
-	Number int // of the port
-	GIDs   []GID
-	// Unread: not all entries could be read.
-	Unread bool
-}
-
-// File is the directory of the GIDs.
-func (p *GIDTable) File() string { return p.Device.PortFile(p.Number, GIDFile) }
-
-// ReadGIDTables reads the GIDs of the active Ethernet ports of some devices, by the device's name
-// and number. In a snapshot they have other addresses of the same kind. That an older one has none
-// of them is no problem.
-func ReadGIDTables(fs *host.FS, devices []*Device) (ports []GIDTable, problems []error) {
-	for _, d := range devices {
-		for _, p := range d.Ports {
-			if !p.Active() || p.LinkLayer != "Ethernet" {
-				continue
-			}
-			gids, err := d.ReadGIDs(fs, p.Number)
-			if err != nil && !errors.Is(err, host.ErrNotRecorded) {
-				problems = append(problems, err)
-			}
-			ports = append(ports, GIDTable{Device: d, Number: p.Number, GIDs: gids, Unread: err != nil})
-		}
-	}
-	slices.SortFunc(ports, func(a, b GIDTable) int {
-		return cmp.Or(cmp.Compare(a.Device.Name, b.Device.Name), cmp.Compare(a.Number, b.Number))
-	})
-	return ports, problems
 }
 
 // readGID reads one entry. there is false for an empty one.

@@ -71,12 +71,12 @@ func TestAlign(t *testing.T) {
 	each(t, func(t *testing.T, s *subject) {
 		serves := func(a topology.Attribute) bool {
 			for _, gpu := range s.report.Matrix.GPUs {
-				if !gpu.Eligible {
+				if !gpu.Counts() {
 					continue
 				}
 				found := false
 				for _, nic := range s.report.Matrix.NICs {
-					if !nic.Eligible {
+					if !nic.Counts() {
 						continue
 					}
 					name := resourceapi.QualifiedName(dra.Name(a))

@@ -33,7 +33,7 @@ func TestFit(t *testing.T) {
 			if near[value] == nil {
 				near[value], cards[value] = map[*assign.NIC]bool{}, map[pci.Address]int{}
 			}
-			if !c.GPU.Eligible {
+			if !c.GPU.Counts() {
 				continue
 			}
 			gpus[value]++
@@ -48,14 +48,14 @@ func TestFit(t *testing.T) {
 			n := &s.report.Matrix.NICs[i]
 			value := text(s.attributes[n.Address()][name])
 			nic := m.Usable(i)
-			down := n.Eligible && nic == nil // it may be near and come back
+			down := n.Counts() && nic == nil // it may be near and come back
 			if n.RDMA == nil || down || gpus[value] == 0 {
 				continue
 			}
 			enough := len(near[value]) >= gpus[value]
 			each := gpus[value] > 1 && len(cards[value]) >= gpus[value]
 			switch selected := s.selected(t, template, "nic-0", n.Address()); {
-			case selected && (!n.Eligible || n.Role != "" && len(near[value]) > 0 || enough && !near[value][nic]):
+			case selected && (!n.Counts() || n.Role != "" && len(near[value]) > 0 || enough && !near[value][nic]):
 				t.Errorf("%s (%s) may be given, and near are %d NICs for %d GPUs", n.Address(), n.Role, len(near[value]), gpus[value])
 			case !selected && near[value][nic] && !each:
 				t.Errorf("%s may not be given, and is near", n.Address())

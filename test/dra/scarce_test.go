@@ -63,7 +63,7 @@ func TestEveryGPU(t *testing.T) {
 		for _, a := range [...]topology.Attribute{topology.PCIeRoot, topology.NUMANode} {
 			served, eligible := 0, 0
 			for _, gpu := range s.report.Matrix.GPUs {
-				if !gpu.Eligible {
+				if !gpu.Counts() {
 					continue
 				}
 				eligible++
@@ -106,9 +106,9 @@ func matching(a topology.Attribute, gpuClass string) *resourceapi.ResourceClaimT
 func (s *subject) allButEligible(gpu string) sets.Set[structured.DeviceID] {
 	free := map[string]bool{gpu: true}
 	nics := s.report.Matrix.NICs
-	others := slices.ContainsFunc(nics, func(n topology.NIC) bool { return n.Eligible && n.Role == "" })
+	others := slices.ContainsFunc(nics, func(n topology.NIC) bool { return n.Counts() && n.Role == "" })
 	for _, nic := range nics {
-		if nic.Eligible && (nic.Role == "" || !others) {
+		if nic.Counts() && (nic.Role == "" || !others) {
 			free[nic.Address()] = true
 		}
 	}

@@ -75,7 +75,7 @@ func interrupt(t *testing.T, a *agent, p *process, pause time.Duration) {
 	if err := p.start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := until(t.Context(), patience, a.cluster.admin.ready); err != nil {
+	if err := until(t.Context(), 3*patience, a.cluster.admin.ready); err != nil { // it does much as it starts
 		t.Fatal(err)
 	}
 	began := time.Now()

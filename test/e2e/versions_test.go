@@ -21,10 +21,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// startWith starts a cluster with further flags of its API server, and checks its version.
-func startWith(t *testing.T, version string, flags ...string) *cluster {
+// startWith starts a cluster of its own name with further flags of its API server, and checks its
+// version.
+func startWith(t *testing.T, name, version string, flags ...string) *cluster {
 	t.Helper()
-	c := ownCluster(t, "version", "kubernetes-"+version, func(c *cluster, ctx context.Context) error {
+	c := ownCluster(t, name, "kubernetes-"+version, func(c *cluster, ctx context.Context) error {
 		c.flags = flags
 		return c.start(ctx)
 	})
@@ -41,7 +42,7 @@ func TestVersionsOfKubernetes(t *testing.T) {
 	for _, version := range []string{"1.30", "1.37"} {
 		t.Run(version, func(t *testing.T) {
 			begun := time.Now()
-			c := startWith(t, version)
+			c := startWith(t, "version", version)
 			n := newNode(t, c, "node-1")
 			tree := machine(t, "dell-xe9680-h100", "ready")
 			a := n.run(t, tree)
@@ -86,7 +87,7 @@ pci0000:90 numa=1
 // the claim of `claim --derived` each pair of the machine once, and a Pod more stays Pending.
 func TestDerivedClaim(t *testing.T) {
 	const gate = "--feature-gates=DRADerivedAttributes=true"
-	c := startWith(t, "1.37", gate)
+	c := startWith(t, "derived", "1.37", gate)
 	tree := t.TempDir()
 	description := filepath.Join(t.TempDir(), "apart.txt")
 	if err := os.WriteFile(description, []byte(apart), 0o600); err != nil {

@@ -125,7 +125,7 @@ const (
 	fresh      = "Node Feature Discovery needs a few seconds"
 	noneCame   = "nfd-master does not run, or its configuration keeps the labels back"
 	onlyValues = "nfd-master does not run, or has restrictions.allowOverwrite false"
-	someCame   = "nfd-master does not run, or its updates of the Nodes fail"
+	someCame   = "nfd-master does not run, has restrictions, or its updates fail"
 )
 
 // settled is when Node Feature Discovery should have done what an agent has published.

@@ -58,7 +58,7 @@ func TestChain(t *testing.T) {
 			Cluster{Agents: agents, Pods: running, Labels: map[string]label.Set{"a": good, "b": good}},
 			`chain: 2 of 2 agents ready, 1 Node differs (340 s)
   differs: b (gpudirect.rdma is true, published false)
-  likely:  nfd-master does not run, or its updates of the Nodes fail
+  likely:  nfd-master does not run, has restrictions, or its updates fail
            (docs/oncall.md#do-the-labels-reach-the-nodes)
 `,
 		},
@@ -88,7 +88,7 @@ func TestChain(t *testing.T) {
 			Cluster{Labels: map[string]label.Set{"b": {label.Level: "PIX"}}},
 			`chain: 1 Node differs (60 s)
   differs: b (gdr.level is PIX, published none)
-  likely:  nfd-master does not run, or its updates of the Nodes fail
+  likely:  nfd-master does not run, has restrictions, or its updates fail
            (docs/oncall.md#do-the-labels-reach-the-nodes)
 `,
 		},

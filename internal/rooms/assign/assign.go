@@ -69,7 +69,7 @@ func NewMachine(node *verdict.Node, visible func(rdma string) bool) *Machine {
 	machine := &Machine{Matrix: m, Node: node}
 	for i := range m.NICs {
 		n := &m.NICs[i]
-		if !n.Eligible || n.RDMA == nil || !writable(n.RDMA.Name) {
+		if !n.Counts() || n.RDMA == nil || !writable(n.RDMA.Name) {
 			continue
 		}
 		nic := &NIC{
@@ -93,10 +93,10 @@ func NewMachine(node *verdict.Node, visible func(rdma string) bool) *Machine {
 
 // setAside tells which of the usable NICs are not for GPUs.
 func (m *Machine) setAside() {
-	noRole := func(n *NIC) bool { return m.Physical(n) == nil && m.Matrix.NICs[n.index].Role == "" }
+	noRole := func(n *NIC) bool { return m.Physical(n) == nil && m.Of(n).Role == "" }
 	some := slices.ContainsFunc(m.NICs, noRole) // where nothing else is there, roles do not count
 	for _, nic := range m.NICs {
-		role := m.Matrix.NICs[nic.index].Role
+		role := m.Of(nic).Role
 		if physical := m.Physical(nic); physical != nil {
 			nic.Aside = "it is a virtual function of " + physical.RDMA
 		} else if role != "" && some {
@@ -123,9 +123,12 @@ func (m *Machine) Find(rdma string) *NIC {
 	return m.first(func(n *NIC) bool { return n.RDMA == rdma })
 }
 
+// Of is the NIC in the matrix.
+func (m *Machine) Of(nic *NIC) *topology.NIC { return &m.Matrix.NICs[nic.index] }
+
 // Physical is the usable NIC that a NIC is a virtual function of; nil for none.
 func (m *Machine) Physical(nic *NIC) *NIC {
-	f := m.Matrix.NICs[nic.index].Function
+	f := m.Of(nic).Function
 	return m.first(func(n *NIC) bool { return f.PhysFn != nil && n.Address == *f.PhysFn })
 }
 

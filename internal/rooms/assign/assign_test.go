@@ -1,7 +1,6 @@
 package assign_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sort"
@@ -10,9 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gdr-features/host"
-	"gdr-features/internal/report"
 	"gdr-features/internal/rooms/assign"
+	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/test/machine"
@@ -22,16 +20,6 @@ import (
 	"gdr-features/tristate"
 	"gdr-features/verdict"
 )
-
-func collect(t *testing.T, dir string) report.Report {
-	t.Helper()
-	fs, err := host.Open(host.Options{Root: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = fs.Close() }()
-	return report.Collect(context.Background(), fs, report.ForEnv)
-}
 
 func all(string) bool { return true }
 
@@ -47,7 +35,7 @@ func second(m *topology.Matrix) []string {
 	for i := range m.NICs {
 		n := &m.NICs[i]
 		c := candidate{nic: n, index: i}
-		if n.Eligible && n.RDMA != nil {
+		if n.Counts() && n.RDMA != nil {
 			for _, p := range n.RDMA.Ports {
 				if p.Active() && (c.port == 0 || p.RateGbps > c.rate) {
 					c.port, c.rate = p.Number, p.RateGbps
@@ -133,16 +121,21 @@ func first(m *assign.Assignment) []string {
 }
 
 // TestAssignOnMachines compares the choice with a second implementation, on every machine in
-// every state.
+// every state of its NICs and their ports.
 func TestAssignOnMachines(t *testing.T) {
 	for _, m := range testsize.Share(machine.All(t, "../../../testdata/machines")) {
 		if m.Name == twoLayers { // TestOneLayer
 			continue
 		}
 		t.Run(m.Name, func(t *testing.T) {
-			for s, dir := range m.Trees(t, testsize.Few(m.States())) {
-				r := collect(t, dir)
-				here := assign.NewMachine(&r.Node, all)
+			ready := m.Ready()
+			asReady := func(s machine.State) bool {
+				return s.NICDriver == ready.NICDriver && s.NoRDMA == ready.NoRDMA && s.Port == ready.Port
+			}
+			states := append([]machine.State{ready}, slices.DeleteFunc(m.States(), asReady)...)
+			for s, dir := range m.Trees(t, testsize.Few(states)) {
+				r := sample.Read(t, dir, nil)
+				here := assign.NewMachine(r, all)
 				got := here.Assign(here.EveryGPU(), nil)
 				if diff := cmp.Diff(second(&r.Matrix), first(got)); diff != "" {
 					t.Errorf("%s (-second +first):\n%s", s.Name, diff)
@@ -163,16 +156,16 @@ func built(nics []topology.NIC, levels ...[]topology.Level) *verdict.Node {
 	m := &node.Matrix
 	for i := range nics {
 		n := &nics[i]
-		n.Eligible = true
 		if n.Function == nil {
 			n.Function = &pci.Function{}
 		}
+		n.Function.NIC, n.Function.Eligible = &family.NIC{}, pci.Counts
 		if n.Function.Address.Bus == 0 {
 			n.Function.Address.Bus = uint8(0x40 + i)
 		}
 	}
 	for g, row := range levels {
-		m.GPUs = append(m.GPUs, topology.GPU{Function: &pci.Function{Address: pci.Address{Bus: uint8(g)}}, Eligible: true})
+		m.GPUs = append(m.GPUs, topology.GPU{Function: &pci.Function{Address: pci.Address{Bus: uint8(g)}, Eligible: pci.Counts}})
 		for n, level := range row {
 			m.Pairs = append(m.Pairs, topology.Pair{GPU: g, NIC: n, Level: level})
 		}
@@ -255,7 +248,7 @@ func TestNotes(t *testing.T) {
 		[]topology.Level{topology.PXB, topology.SYS, topology.PXB, topology.SYS},
 		[]topology.Level{topology.PIX, topology.SYS, topology.SYS, topology.SYS},
 		[]topology.Level{topology.Unknown, topology.Unknown, topology.Unknown, topology.Unknown})
-	m.Matrix.GPUs[2].Eligible = false
+	m.Matrix.GPUs[2].Eligible = pci.OtherProduct
 	got := assign.NewMachine(m, all).Assign([]int{0, 1, 2, 3}, nil).Notes()
 	want := []string{
 		"The usable NIC nearest to the GPU 0000:00:00.0 is at SYS.",
@@ -347,11 +340,11 @@ func TestNearInNCCL(t *testing.T) {
 	}
 	for _, m := range testsize.Share(machine.All(t, "../../../testdata/machines")) {
 		t.Run(m.Name, func(t *testing.T) {
-			r := collect(t, m.Tree(t, m.Ready()))
-			here := assign.NewMachine(&r.Node, all)
+			r := sample.Read(t, m.Tree(t, m.Ready()), nil)
+			here := assign.NewMachine(r, all)
 			near, best := map[string]bool{}, map[string]bool{}
 			for _, c := range here.Assign(here.EveryGPU(), nil).Choices {
-				if !c.GPU.Eligible {
+				if !c.GPU.Counts() {
 					continue
 				}
 				rated := slices.DeleteFunc(slices.Clone(here.NICs), func(n *assign.NIC) bool { return n.Aside != "" })

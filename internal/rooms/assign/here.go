@@ -54,7 +54,7 @@ func (h Here) machine(usable func(rdma string) tristate.State) *Machine {
 		nic.Registered = h.Visible.Registered(nic.RDMA)
 	}
 	for i := range n.Matrix.NICs {
-		if nic := &n.Matrix.NICs[i]; nic.Eligible && nic.RDMA == nil {
+		if nic := &n.Matrix.NICs[i]; nic.Counts() && nic.RDMA == nil {
 			m.Hidden = append(m.Hidden, h.Visible.Foreign(nic.Function.Address)...)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"gdr-features/internal/rooms/assign"
 	"gdr-features/source/rdma"
 	"gdr-features/test/machine"
+	"gdr-features/test/sample"
 	"gdr-features/topology"
 )
 
@@ -21,8 +22,8 @@ func TestOneLayer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := collect(t, m.Tree(t, m.Ready()))
-	here := assign.NewMachine(&r.Node, all)
+	r := sample.Read(t, m.Tree(t, m.Ready()), nil)
+	here := assign.NewMachine(r, all)
 	got := here.Assign(here.EveryGPU(), nil)
 	for _, nic := range got.Near() {
 		if nic.LinkLayer != "InfiniBand" {

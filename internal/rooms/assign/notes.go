@@ -38,7 +38,7 @@ func (m *Assignment) Notes() []string {
 func (m *Assignment) about(c Choice) []string {
 	var notes []string
 	gpu := c.GPU.Address
-	if !c.GPU.Eligible {
+	if !c.GPU.Counts() {
 		notes = append(notes, fmt.Sprintf("The GPU %v cannot do GPUDirect RDMA: its data goes through host memory.", gpu))
 	}
 	if c.NIC == nil {

@@ -92,7 +92,7 @@ func (c *claimant) gpuClass() (string, error) {
 	class := ""
 	for _, gpu := range c.m.GPUs {
 		switch driver := gpuDriver(&gpu).Name; {
-		case !gpu.Eligible || driver == class:
+		case !gpu.Counts() || driver == class:
 		case class != "":
 			return "", fmt.Errorf("this machine has GPUs of the classes %s and %s: choose one with --gpu-class", class, driver)
 		default:
@@ -105,7 +105,7 @@ func (c *claimant) gpuClass() (string, error) {
 // wanted reports whether a GPU is eligible and may be of the class and driver that the claim
 // names.
 func (c *claimant) wanted(gpu *topology.GPU) bool {
-	return gpu.Eligible && (c.gpus == nil || c.gpus.GPUs == gpu.GPU.Name)
+	return gpu.Counts() && (c.gpus == nil || c.gpus.GPUs == gpu.GPU.Name)
 }
 
 // byAttribute makes a claim that any GPU and NIC with the same value of the attribute meet.
@@ -234,7 +234,7 @@ func (c *claimant) matches(p *topology.Pair) tristate.State {
 func (c *claimant) unsuitable() {
 	accepted := func(p topology.Pair) bool { return c.accepts(&p) == tristate.True }
 	for i, gpu := range c.m.GPUs {
-		if !gpu.Eligible && slices.ContainsFunc(c.m.PairsOf(i), accepted) {
+		if !gpu.Counts() && slices.ContainsFunc(c.m.PairsOf(i), accepted) {
 			c.note("The GPU %v is not known to do GPUDirect RDMA, and this claim may be given it.", gpu.Address)
 		}
 	}

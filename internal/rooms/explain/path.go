@@ -172,20 +172,15 @@ func markNarrowest(hops []Hop) {
 // rate is what the link of a hop carries in Gbit/s, 0 for unknown, to compare hops. An idle GPU
 // lowers the speed of its link, so there the most that both ends can do counts.
 func rate(hops []Hop, i int) float64 {
-	l := hops[i].Function.Link
-	speed := l.Speed
+	l := *hops[i].Function.Link
 	if i == 0 || i == 1 && ends(hops[1]) {
 		var other *pci.Function
 		if o := hops[1-i]; i == 1 || ends(o) {
 			other = o.Function
 		}
-		speed, _ = pci.MostOf(hops[i].Function, other)
+		l.Speed, _ = pci.MostOf(hops[i].Function, other)
 	}
-	const codedIn8b10b = 8.0 // below 8 GT/s eight bits take ten
-	if speed < codedIn8b10b {
-		speed *= 0.8
-	}
-	return speed * float64(l.Width)
+	return l.Carries()
 }
 
 // ends reports whether a hop is a port whose link is the one below it.

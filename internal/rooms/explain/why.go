@@ -191,7 +191,7 @@ func (w *path) byDefault() (tristate.State, string) {
 		return tristate.False, "no: " + w.gpu.GPU.Help.Vendor + " does not support GPUDirect RDMA on this GPU"
 	case w.nic.Excluded():
 		return tristate.Unknown, "not judged: this NIC is excluded (--nic-exclude)"
-	case !w.nic.Eligible:
+	case !w.nic.Counts():
 		return tristate.Unknown, "not judged: this NIC is not eligible"
 	case w.nic.Function != nil && w.r.Matrix.Refuses(w.nic.Function.NIC) == tristate.True:
 		return tristate.False, "no: machines of type " + w.r.Matrix.Machine.Product.Value + " cannot do GPUDirect RDMA with this NIC"

@@ -203,7 +203,7 @@ func (j *judge) unusable(f *Finding, entry, name string) {
 		j.missing(f, "%q: there is no RDMA device %q", entry, name)
 	case j.Matrix.NICs[at].Excluded():
 		f.wrong("%q: %s is excluded (--nic-exclude)", entry, name)
-	case !j.Matrix.NICs[at].Eligible:
+	case !j.Matrix.NICs[at].Counts():
 		f.wrong("%q: %s cannot do GPUDirect RDMA", entry, name)
 	default:
 		f.wrong("%q: no port of %s is active here", entry, name)

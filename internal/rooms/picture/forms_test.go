@@ -313,12 +313,12 @@ func checkNear(t *testing.T, r *report.Report) {
 	t.Helper()
 	m := newModel(r)
 	for i, g := range m.GPUs {
-		withRole := !slices.ContainsFunc(r.Matrix.NICs, func(nic topology.NIC) bool { return nic.Eligible && nic.Role == "" })
+		withRole := !slices.ContainsFunc(r.Matrix.NICs, func(nic topology.NIC) bool { return nic.Counts() && nic.Role == "" })
 		best := r.Matrix.GPUs[i].Near(topology.Usable).Level
 		if best != topology.Unknown && !withRole {
 			best = topology.Unknown
 			for j, p := range r.Matrix.PairsOf(i) {
-				if nic := &r.Matrix.NICs[j]; nic.Eligible && nic.Role == "" && p.Level.Rank() < best.Rank() {
+				if nic := &r.Matrix.NICs[j]; nic.Counts() && nic.Role == "" && p.Level.Rank() < best.Rank() {
 					best = p.Level
 				}
 			}

@@ -202,7 +202,7 @@ func (m *model) addDevices(r *report.Report) {
 }
 
 func newGPU(i int, g topology.GPU) *device {
-	d := &device{Kind: gpu, ID: fmt.Sprintf("g%d", i), index: i, Name: fmt.Sprintf("GPU%d", i), State: view.GPUNote(g), Eligible: g.Eligible}
+	d := &device{Kind: gpu, ID: fmt.Sprintf("g%d", i), index: i, Name: fmt.Sprintf("GPU%d", i), State: view.GPUNote(g), Eligible: g.Counts()}
 	d.identify(g.Function)
 	return d
 }
@@ -211,9 +211,9 @@ func newGPU(i int, g topology.GPU) *device {
 // down where its ports are, and where it has no RDMA device while others do their work.
 func newNIC(i int, n *topology.NIC, active tristate.State) *device {
 	d := &device{
-		Kind: nic, ID: fmt.Sprintf("n%d", i), index: i, Name: view.NICName(n), State: view.NICNote(n), Eligible: n.Eligible,
-		Good:    n.Eligible && n.RDMA != nil && slices.ContainsFunc(n.RDMA.Ports, rdma.Port.Active),
-		Down:    n.Eligible && verdict.HasActivePort(n) == tristate.False && (n.RDMA != nil || active == tristate.True),
+		Kind: nic, ID: fmt.Sprintf("n%d", i), index: i, Name: view.NICName(n), State: view.NICNote(n), Eligible: n.Counts(),
+		Good:    n.Counts() && n.RDMA != nil && slices.ContainsFunc(n.RDMA.Ports, rdma.Port.Active),
+		Down:    n.Counts() && verdict.HasActivePort(n) == tristate.False && (n.RDMA != nil || active == tristate.True),
 		Product: "software device", Address: n.Address(), NUMA: "-", Driver: "-",
 	}
 	switch {

@@ -59,6 +59,27 @@ func Codes() []finding.Code {
 // CodesOf lists the codes that a check of this name may give; ok is false where there is none.
 func CodesOf(name string) (codes []finding.Code, ok bool) { return finding.CodesOf(checks, name) }
 
+// Insert adds findings about a container to those of its node, before those of expectations. One of
+// a check that All has, too, stands in its place.
+func Insert(all, more []finding.Finding) []finding.Finding {
+	for _, f := range more {
+		at := indexOf(all, f.Check)
+		if at >= 0 {
+			all[at] = f
+			continue
+		}
+		if at = indexOf(all, findings.Expected); at < 0 {
+			at = len(all)
+		}
+		all = slices.Insert(all, at, f)
+	}
+	return all
+}
+
+func indexOf(all []finding.Finding, check string) int {
+	return slices.IndexFunc(all, func(f finding.Finding) bool { return f.Check == check })
+}
+
 // About reports whether a finding is about a container. One that stands in the place of the node's
 // is about the node.
 func About(found *finding.Finding) bool {

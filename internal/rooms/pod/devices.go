@@ -174,7 +174,7 @@ func (f *judged) elsewhere() (devices finding.Subjects) {
 		return devices
 	}
 	for _, n := range f.Matrix.NICs {
-		if !n.Eligible || n.RDMA != nil {
+		if !n.Counts() || n.RDMA != nil {
 			continue
 		}
 		for _, name := range f.Pod.Visible.Foreign(n.Function.Address) {

@@ -11,6 +11,7 @@ import (
 	"gdr-features/internal/rooms/assign"
 	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/internal/show"
+	"gdr-features/source/container"
 	"gdr-features/source/rdma"
 )
 
@@ -25,7 +26,7 @@ var roceGIDs = check{
 	Codes: []finding.Code{"NoRoCEGID", "GIDElsewhere", "LinkLocalGID", "IPv6OnlyGID", "GIDIndexWrong", finding.Unreadable},
 	Judge: func(f *judged) finding.Said {
 		said := f.wrongGIDs()
-		unread := f.portsThat(func(p *rdma.GIDTable) bool { return p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) })
+		unread := f.portsThat(func(p *container.GIDTable) bool { return p.Unread && !slices.ContainsFunc(p.GIDs, f.usableGID) })
 		switch {
 		case said.Found():
 			return said
@@ -40,12 +41,14 @@ var roceGIDs = check{
 
 // wrongGIDs says which tables, or choices of an entry, are wrong.
 func (f *judged) wrongGIDs() finding.Said {
-	lacks := func(usable func(rdma.GID) bool) func(p *rdma.GIDTable) bool {
-		return func(p *rdma.GIDTable) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, usable) }
+	lacks := func(usable func(rdma.GID) bool) func(p *container.GIDTable) bool {
+		return func(p *container.GIDTable) bool { return !p.Unread && !slices.ContainsFunc(p.GIDs, usable) }
 	}
 	noRoutable := lacks(f.usableGID)
-	empty := f.portsThat(func(p *rdma.GIDTable) bool { return len(p.GIDs) == 0 && !p.Unread })
-	elsewhere := f.portsThat(func(p *rdma.GIDTable) bool { return noRoutable(p) && slices.ContainsFunc(p.GIDs, rdma.GID.Routable) })
+	empty := f.portsThat(func(p *container.GIDTable) bool { return len(p.GIDs) == 0 && !p.Unread })
+	elsewhere := f.portsThat(func(p *container.GIDTable) bool {
+		return noRoutable(p) && slices.ContainsFunc(p.GIDs, rdma.GID.Routable)
+	})
 	local, onlyIPv6, choices := f.portsThat(noRoutable), f.portsThat(lacks(f.usableIPv4)), f.badChoices()
 	switch {
 	case empty.Any():
@@ -77,8 +80,8 @@ const ownNetwork = "give the Pod a network device of this NIC with an IP address
 // rocePorts are the ports of the NICs that the GPUs in question should use: those that the
 // container can use, or where it can use none, of its network namespace. Other NICs may be
 // for other things, as storage.
-func (f *judged) rocePorts() []*rdma.GIDTable {
-	var ports []*rdma.GIDTable
+func (f *judged) rocePorts() []*container.GIDTable {
+	var ports []*container.GIDTable
 	used := f.frameworkMap().Used()
 	for i := range f.Pod.Ports {
 		p := &f.Pod.Ports[i]
@@ -90,7 +93,7 @@ func (f *judged) rocePorts() []*rdma.GIDTable {
 }
 
 // portsThat names the ports for which something holds, with what they have.
-func (f *judged) portsThat(holds func(*rdma.GIDTable) bool) (ports finding.Subjects) {
+func (f *judged) portsThat(holds func(*container.GIDTable) bool) (ports finding.Subjects) {
 	for _, p := range f.rocePorts() {
 		if holds(p) {
 			ports.Add(portName(p), sawGIDs(p))
@@ -99,10 +102,10 @@ func (f *judged) portsThat(holds func(*rdma.GIDTable) bool) (ports finding.Subje
 	return ports
 }
 
-func portName(p *rdma.GIDTable) string { return p.Device.Name + "/" + strconv.Itoa(p.Number) }
+func portName(p *container.GIDTable) string { return p.Device.Name + "/" + strconv.Itoa(p.Number) }
 
 // sawGIDs is evidence of a port's table: the entries without their addresses.
-func sawGIDs(p *rdma.GIDTable) string {
+func sawGIDs(p *container.GIDTable) string {
 	if len(p.GIDs) == 0 && !p.Unread {
 		return finding.Saw(p.File(), "empty")
 	}
@@ -136,7 +139,7 @@ func (f *judged) wantsIPv4() bool {
 }
 
 // entry is the one of an index, nil where it is empty.
-func entry(p *rdma.GIDTable, index int) *rdma.GID {
+func entry(p *container.GIDTable, index int) *rdma.GID {
 	if at := slices.IndexFunc(p.GIDs, func(g rdma.GID) bool { return g.Index == index }); at >= 0 {
 		return &p.GIDs[at]
 	}
@@ -217,7 +220,7 @@ var gidIndex = check{
 }
 
 func (f *judged) tablesRead() bool {
-	return !slices.ContainsFunc(f.rocePorts(), func(p *rdma.GIDTable) bool { return p.Unread })
+	return !slices.ContainsFunc(f.rocePorts(), func(p *container.GIDTable) bool { return p.Unread })
 }
 
 // indexesThat names the variables with ports whose entry of that index, nil for none, is as

@@ -8,6 +8,7 @@ import (
 
 	"gdr-features/internal/finding"
 	"gdr-features/internal/rooms/frameworks"
+	"gdr-features/source/container"
 	"gdr-features/source/rdma"
 )
 
@@ -116,7 +117,7 @@ func (f *judged) gidIndexFix() []string {
 // choiceUsable reports whether on each port whose table was read the choice is usable, where the
 // port has any such entry.
 func (f *judged) choiceUsable(wish frameworks.GIDWish) bool {
-	return !slices.ContainsFunc(f.rocePorts(), func(p *rdma.GIDTable) bool {
+	return !slices.ContainsFunc(f.rocePorts(), func(p *container.GIDTable) bool {
 		g := entry(p, chosenGID(p.GIDs, wish))
 		return !p.Unread && slices.ContainsFunc(p.GIDs, f.usableGID) && (g == nil || !f.usableGID(*g))
 	})
@@ -129,7 +130,7 @@ func (f *judged) commonIndex() int {
 		return -1
 	}
 	for _, g := range ports[0].GIDs {
-		lacks := func(p *rdma.GIDTable) bool {
+		lacks := func(p *container.GIDTable) bool {
 			same := entry(p, g.Index)
 			return same == nil || !f.usableGID(*same)
 		}

@@ -33,7 +33,7 @@ var virtualFunctions = check{
 func (f *judged) nearUnmerged() bool {
 	near := func(p topology.Pair) bool { return p.Default == tristate.True || f.Matrix.VFAside(p) }
 	for gpu := range f.Matrix.GPUs {
-		if f.Matrix.GPUs[gpu].Eligible && !slices.ContainsFunc(f.Matrix.PairsOf(gpu), near) {
+		if f.Matrix.GPUs[gpu].Counts() && !slices.ContainsFunc(f.Matrix.PairsOf(gpu), near) {
 			return false
 		}
 	}

@@ -43,7 +43,7 @@ type Container struct {
 func newContainer(here assign.Here, q Question, seen container.State) *Container {
 	c := &Container{State: seen, Visible: here.Visible, Elsewhere: q.Elsewhere, For: q.For}
 	// The GPUs are those of the container. Without any, all count for its other devices.
-	ineligible := func(gpu int) bool { return !here.Node.Matrix.GPUs[gpu].Eligible }
+	ineligible := func(gpu int) bool { return !here.Node.Matrix.GPUs[gpu].Counts() }
 	gpus := slices.DeleteFunc(here.GPUs(), ineligible)
 	c.NoGPU, c.GPUs = len(gpus) == 0, len(gpus)
 	chosen := q.GPUs

@@ -99,7 +99,7 @@ func with(problems []error, err error) []error {
 // eligible are the RDMA devices of eligible NICs.
 func eligible(node *verdict.Node) (all []*rdma.Device) {
 	for i := range node.Matrix.NICs {
-		if n := &node.Matrix.NICs[i]; n.Eligible && n.RDMA != nil {
+		if n := &node.Matrix.NICs[i]; n.Counts() && n.RDMA != nil {
 			all = append(all, n.RDMA)
 		}
 	}

@@ -2,6 +2,9 @@ package proof
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,114 +20,78 @@ type File struct{ Name, Text, Problem string }
 type transfer struct {
 	name           string
 	server, client side
-	step           *listed // nil where the plan does not have it
+	step           *Step // of the plan in the folder; nil where it is not there
 }
+
+func (t *transfer) sides() [2]*side { return [...]*side{&t.server, &t.client} }
 
 // folder is all transfers, by name, and the plan.
 type folder struct {
 	transfers []*transfer
+	by        map[string]*transfer
 	plan      plan
 	notes     []string
 }
 
 // plan is the list of steps that the script wrote.
 type plan struct {
-	given, whole bool
-	steps        []listed
-	lacks, notes []string
+	given, whole, lacks bool
+	steps               []Step // of each what a line tells
+	notes               []string
 }
 
-// listed is a step of the list. gpu is "" for a baseline.
-type listed struct{ name, gpu, nic, way string }
-
-func (s *listed) line() string {
-	return strings.Join([]string{planStep, s.name, cmp.Or(s.gpu, "-"), s.nic, s.way}, " ")
+// line is a step in the list.
+func (s *Step) line() string {
+	return fmt.Sprintf("%s %s %s %s %s %g %g\n", planStep, s.Name, cmp.Or(s.GPU, none), s.NIC, s.Way, s.Rates.Port, s.Rates.PCIe)
 }
 
-// open sorts files by the transfers that they are of.
-func open(files []File) folder {
-	var f folder
-	by := map[string]*transfer{}
-	var bare []File // without a side in the name
+// none stands in the list and in tables for what is not there.
+const none = "-"
+
+// nameIs are the parts of a file's name: the transfer, the side, and what it has.
+var nameIs = regexp.MustCompile(`^(.+?)(?:\.([sc]))?\.(cmd|out|err|rc|json)$`)
+
+// open sorts files by the transfers that they are of. Where the name has no side, JSON is the client's,
+// and all else the server's if its output says that it waits. What has another name is an output.
+func open(files []File) *folder {
+	f := &folder{by: map[string]*transfer{}}
+	type part struct{ of, side, what, text string }
+	var parts []part
+	waits := map[string]bool{}
 	for _, file := range files {
 		name := strings.TrimSuffix(file.Name, ".txt")
 		if file.Problem != "" {
 			f.notes = append(f.notes, file.Name+": "+file.Problem)
 			file.Text = ""
 		}
-		if name == planFile {
+		switch name {
+		case "version":
+			continue
+		case planFile:
 			f.plan.read(file.Text)
 			continue
 		}
-		base, what, _ := cutLast(name)
-		if !slices.Contains([]string{"cmd", "out", "err", "rc", "json"}, what) {
-			if name != "version" {
-				bare = append(bare, File{Name: name + ".out", Text: file.Text})
-			}
-			continue
+		p := part{of: name, what: "out", text: file.Text}
+		if m := nameIs.FindStringSubmatch(name); m != nil {
+			p.of, p.side, p.what = m[1], m[2], m[3]
 		}
-		if of, which, ok := cutLast(base); ok && (which == "s" || which == "c") || what == "json" {
-			if what == "json" && which != "s" && which != "c" {
-				of, which = base, "c"
-			}
-			f.of(by, of).take(which == "s", what, file.Text)
-			continue
+		waits[p.of] = waits[p.of] || strings.Contains(p.text, "* Waiting for client to connect")
+		parts = append(parts, p)
+	}
+	for _, p := range parts {
+		t := f.by[p.of]
+		if t == nil {
+			t = &transfer{name: p.of, server: side{name: "server"}, client: side{name: "client"}, step: f.plan.find(p.of)}
+			f.by[p.of] = t
 		}
-		bare = append(bare, File{Name: name, Text: file.Text})
+		if p.side == "s" || p.side == "" && p.what != "json" && waits[p.of] {
+			t.server.take(p.what, p.text)
+		} else {
+			t.client.take(p.what, p.text)
+		}
 	}
-	for _, file := range bare {
-		base, what, _ := cutLast(file.Name)
-		f.of(by, base).take(listens(bare, base), what, file.Text)
-	}
-	for _, t := range f.transfers {
-		t.step = f.plan.find(t.name)
-	}
-	slices.SortFunc(f.transfers, func(a, b *transfer) int { return strings.Compare(a.name, b.name) })
+	f.transfers = slices.SortedFunc(maps.Values(f.by), func(a, b *transfer) int { return strings.Compare(a.name, b.name) })
 	return f
-}
-
-// listens: an output of which the name has no side is that of a server.
-func listens(files []File, base string) bool {
-	return slices.ContainsFunc(files, func(f File) bool {
-		return f.Name == base+".out" && strings.Contains(f.Text, "* Waiting for client to connect")
-	})
-}
-
-func cutLast(name string) (before, after string, found bool) {
-	at := strings.LastIndexByte(name, '.')
-	if at < 0 {
-		return name, "", false
-	}
-	return name[:at], name[at+1:], true
-}
-
-func (f *folder) of(by map[string]*transfer, name string) *transfer {
-	t := by[name]
-	if t == nil {
-		t = &transfer{name: name}
-		by[name] = t
-		f.transfers = append(f.transfers, t)
-	}
-	return t
-}
-
-// take adds a file of a side.
-func (t *transfer) take(server bool, what, text string) {
-	s := &t.client
-	if server {
-		s = &t.server
-	}
-	switch what {
-	case "cmd":
-		s.asked = strings.Fields(text)
-	case "rc":
-		s.ended = strings.TrimSpace(text)
-		s.given = s.given || s.ended != ""
-	case "json":
-		s.readJSON(text)
-	default:
-		s.read(text)
-	}
 }
 
 // read reads the list. What is torn is not whole; lines that are not known make it so, too.
@@ -142,16 +109,15 @@ func (p *plan) read(text string) {
 			return
 		case line == planEnds:
 			p.whole = true
-		case word == planStep && len(words) == 5:
-			s := listed{words[1], words[2], words[3], words[4]}
-			if s.gpu == "-" {
-				s.gpu = ""
-			}
-			p.steps = append(p.steps, s)
+		case word == planStep && len(words) == 7:
+			p.steps = append(p.steps, Step{
+				Name: words[1], GPU: strings.TrimPrefix(words[2], none), NIC: words[3], Way: Way(words[4]),
+				Rates: Rates{positive(words[5]), positive(words[6])},
+			})
 		case word == planLacks:
-			p.lacks = append(p.lacks, rest)
+			p.lacks, p.notes = true, append(p.notes, "not measured: "+rest)
 		case word == planNote:
-			p.notes = append(p.notes, rest)
+			p.notes = append(p.notes, "not used: "+rest)
 		default:
 			return
 		}
@@ -159,13 +125,13 @@ func (p *plan) read(text string) {
 }
 
 // find is the step of a transfer: its own, or the one that it followed.
-func (p *plan) find(name string) *listed {
-	for i := range p.steps {
-		if s := &p.steps[i]; name == s.name || name == s.name+serverAlone || name == s.name+clientAlone {
-			return s
-		}
+func (p *plan) find(name string) *Step {
+	whole := strings.TrimSuffix(strings.TrimSuffix(name, serverAlone), clientAlone)
+	at := slices.IndexFunc(p.steps, func(s Step) bool { return s.Name == name || s.Name == whole })
+	if at < 0 {
+		return nil
 	}
-	return nil
+	return &p.steps[at]
 }
 
 // busOf is the bus of an address as perftest prints it for ROCm, "" where the bus or the plan does
@@ -175,8 +141,8 @@ func (p *plan) busOf(gpu string) string {
 	if err != nil || !p.whole {
 		return ""
 	}
-	for _, s := range p.steps {
-		if other, err := pci.ParseAddress(s.gpu); err == nil && other != address && other.Bus == address.Bus {
+	for i := range p.steps {
+		if other, err := pci.ParseAddress(p.steps[i].GPU); err == nil && other != address && other.Bus == address.Bus {
 			return ""
 		}
 	}

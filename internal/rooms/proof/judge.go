@@ -27,11 +27,14 @@ type Line struct {
 	// Server and Client are the memory of a side: "gpu", "host", or "" where it is not known.
 	Server string `json:"server,omitempty"`
 	Client string `json:"client,omitempty"`
-	// Gbps is the rate in 10^9 bits a second, and Share that of the baseline.
-	Gbps  float64        `json:"gbps,omitempty"`
-	Share float64        `json:"share,omitempty"`
-	State tristate.State `json:"state"`
-	Why   string         `json:"why,omitempty"`
+	// Gbps is the rate in 10^9 bits a second. Share is that of the baseline, OfPort and OfPCIe are
+	// those of what the NIC could; 0 for unknown.
+	Gbps   float64        `json:"gbps,omitempty"`
+	Share  float64        `json:"share,omitempty"`
+	OfPort float64        `json:"ofPort,omitempty"`
+	OfPCIe float64        `json:"ofPCIe,omitempty"`
+	State  tristate.State `json:"state"`
+	Why    string         `json:"why,omitempty"`
 	// Code is the page of explain that says what to do.
 	Code string `json:"code,omitempty"`
 	// Node is what check knows of this GPU and NIC.
@@ -49,54 +52,69 @@ type Result struct {
 	State tristate.State `json:"state"`
 }
 
-// Read judges the files of a folder.
-func Read(files []File) Result {
+// Read judges the files of a folder. rates, which may be nil, tells those of a NIC that the plan in the
+// folder does not.
+func Read(files []File, rates func(nic string) Rates) Result {
 	f := open(files)
-	r := Result{Lines: []Line{}, Notes: []string{}}
+	r := Result{Lines: []Line{}}
 	for _, t := range f.transfers {
 		r.Lines = append(r.Lines, t.line(&f.plan))
 	}
+	baselines := f.baselines(r.Lines)
 	for i, t := range f.transfers {
-		if r.Lines[i].Way != Host {
-			t.compare(&r.Lines[i], f.baseline(r.Lines, t))
+		l := &r.Lines[i]
+		if l.Way != Host {
+			t.compare(l, baselines[t.options()])
 		}
+		of := cmp.Or(t.step, &Step{}).Rates
+		if rates != nil && of == (Rates{}) {
+			of = rates(l.NIC)
+		}
+		l.OfPort, l.OfPCIe = share(l.Gbps, of.Port), share(l.Gbps, of.PCIe)
 	}
 	for i := range f.plan.steps {
-		s := &f.plan.steps[i]
-		if !slices.ContainsFunc(f.transfers, func(t *transfer) bool { return t.name == s.name }) {
-			r.Lines = append(r.Lines, Line{Name: s.name, GPU: s.gpu, NIC: s.nic, Way: Way(s.way), Why: "it was not run, or nothing was written"})
+		if s := &f.plan.steps[i]; f.by[s.Name] == nil {
+			r.Lines = append(r.Lines, Line{Name: s.Name, GPU: s.GPU, NIC: s.NIC, Way: s.Way, Why: "it was not run, or nothing was written"})
 		}
 	}
-	r.Notes = append(r.Notes, f.notes...)
-	for _, why := range f.plan.lacks {
-		r.Notes = append(r.Notes, "not measured: "+why)
-	}
-	for _, why := range f.plan.notes {
-		r.Notes = append(r.Notes, "not used: "+why)
-	}
+	r.Notes = slices.Concat([]string{}, f.notes, f.plan.notes)
 	r.fold(&f.plan)
 	return r
 }
 
+// share is a part of a whole, 0 for unknown.
+func share(part, whole float64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return math.Round(part/whole*1000) / 1000
+}
+
 // fold takes all lines about GPUs together. What was not measured leaves it unknown.
 func (r *Result) fold(p *plan) {
-	state, gpus := tristate.True, 0
-	for i := range r.Lines {
-		if l := &r.Lines[i]; l.Way != Host {
-			state = tristate.And(state, l.State)
-			gpus++
-		}
-	}
 	switch {
 	case !p.given:
 		r.Notes = append(r.Notes, "there is no list of steps (plan): whether all were run is not known")
 	case !p.whole:
 		r.Notes = append(r.Notes, "the list of steps (plan) is torn: whether all were run is not known")
 	}
-	if gpus == 0 || !p.whole || len(p.lacks) > 0 {
-		state = tristate.And(state, tristate.Unknown)
+	switch n := r.count(); {
+	case n[tristate.False] > 0:
+		r.State = tristate.False
+	case n[tristate.True] > 0 && n[tristate.Unknown] == 0 && p.whole && !p.lacks:
+		r.State = tristate.True
 	}
-	r.State = state
+}
+
+// count counts the lines about GPUs by what they are.
+func (r *Result) count() map[tristate.State]int {
+	n := map[tristate.State]int{}
+	for i := range r.Lines {
+		if r.Lines[i].Way != Host {
+			n[r.Lines[i].State]++
+		}
+	}
+	return n
 }
 
 // line judges one transfer by itself: a baseline is true if it was measured; all others are unknown
@@ -105,19 +123,18 @@ func (t *transfer) line(p *plan) Line {
 	l := Line{Name: t.name, NIC: cmp.Or(t.server.device, t.client.device), Server: t.server.memory(), Client: t.client.memory()}
 	l.GPU, l.Way = t.wants()
 	if t.step != nil {
-		l.GPU, l.NIC, l.Way = cmp.Or(t.step.gpu, l.GPU), t.step.nic, cmp.Or(l.Way, Way(t.step.way))
+		l.GPU, l.NIC, l.Way = cmp.Or(t.step.GPU, l.GPU), t.step.NIC, cmp.Or(l.Way, t.step.Way)
 	}
-	failed := find(slices.Concat(t.server.lines, t.client.lines), l.Way)
+	failed, ended := find(slices.Concat(t.server.lines, t.client.lines), l.Way), t.ended()
 	if failed != nil && failed.effect == followed && (!t.server.alone() || !t.client.alone()) {
 		failed = nil
 	}
-	if failed != nil && (t.ended() != "" || failed.effect == unregistered || failed.effect == broken) {
+	if failed != nil && (ended != "" || failed.effect == unregistered || failed.effect == broken) {
 		l.Why, l.Code, l.refused = failed.means, failed.code, t.refuses(failed)
 		return l
 	}
 	rate, why := t.measured()
-	if why = cmp.Or(t.ended(), why, t.mismatch(p)); why != "" {
-		l.Why = why
+	if l.Why = cmp.Or(ended, why, t.mismatch(p)); l.Why != "" {
 		return l
 	}
 	l.Gbps = math.Round(rate*1e4) / 1e4
@@ -167,31 +184,26 @@ func (t *transfer) refuses(failed *row) bool {
 // alone: perftest ended by itself, with one of its two statuses.
 func (s *side) alone() bool { return s.ended == "0" || s.ended == "1" }
 
+// endings are what exit statuses say, of perftest and of timeout.
+var endings = map[string]string{
+	"": "has no exit status", "124": "did not end in time", "126": "could not be started", "127": "could not be started",
+	"137": "was killed", "143": "was killed",
+}
+
 // ended says how the sides ended if not well.
 func (t *transfer) ended() string {
 	var all []string
-	for _, of := range []struct {
-		name string
-		*side
-	}{{"server", &t.server}, {"client", &t.client}} {
-		switch of.ended {
-		case "0":
+	for _, s := range t.sides() {
+		how := endings[s.ended]
+		switch {
+		case s.ended == "0":
 			continue
-		case "":
-			if !of.given {
-				all = append(all, "there is no output of the "+of.name)
-				continue
-			}
-			all = append(all, "the exit status of the "+of.name+" is missing")
-		case "124":
-			all = append(all, "the "+of.name+" did not end in time")
-		case "126", "127":
-			all = append(all, "the program of the "+of.name+" could not be started")
-		case "137", "143":
-			all = append(all, "the "+of.name+" was killed")
-		default:
-			all = append(all, fmt.Sprintf("the %s ended with status %.9s", of.name, of.ended))
+		case !s.given:
+			how = "has no output"
+		case how == "":
+			how = fmt.Sprintf("ended with status %.9s", s.ended)
 		}
+		all = append(all, "the "+s.name+" "+how)
 	}
 	return strings.Join(all, ", ")
 }
@@ -207,6 +219,7 @@ func (t *transfer) measured() (rate float64, why string) {
 	if why != "" {
 		return 0, "client: " + why
 	}
+	contradicts := func(s *side) bool { return s.badJSON || s.json != nil && *s.json != client }
 	switch {
 	case s.unit != c.unit:
 		return 0, "the sides print rates in different units"
@@ -216,38 +229,32 @@ func (t *transfer) measured() (rate float64, why string) {
 		return 0, "the sides are not of one transfer"
 	case s.device == "" || s.device != c.device:
 		return 0, "the sides use different NICs, so that the transfer may have left the node"
-	}
-	for _, j := range []*side{s, c} {
-		if j.badJSON || j.json != nil && *j.json != client {
-			return 0, "the text and the JSON have different results"
-		}
+	case contradicts(s) || contradicts(c):
+		return 0, "the text and the JSON have different results"
 	}
 	return rate, ""
 }
 
 // mismatch says in what a transfer is another one than was asked for.
 func (t *transfer) mismatch(p *plan) string {
-	if t.step != nil && t.step.nic != t.server.device {
+	if t.step != nil && t.step.NIC != t.server.device {
 		return "it is of another NIC than the plan says"
 	}
-	for _, of := range []struct {
-		name string
-		*side
-	}{{"server", &t.server}, {"client", &t.client}} {
-		if why := of.mismatch(t.step, p); why != "" {
-			return of.name + ": " + why
+	for _, s := range t.sides() {
+		if why := s.mismatch(cmp.Or(t.step, &Step{}).GPU, p); why != "" {
+			return s.name + ": " + why
 		}
 	}
 	return ""
 }
 
-func (s *side) mismatch(step *listed, p *plan) string {
+func (s *side) mismatch(planned string, p *plan) string {
 	gpu, way := s.wants()
-	asked := cmp.Or(s.option("-d", "--ib-dev"), s.device)
+	other := func(seen string) bool { return seen != gpu }
 	switch {
 	case len(s.asked) == 0:
 		return "its command (.cmd) is missing, so that it is not known what was asked for"
-	case asked != s.device:
+	case cmp.Or(s.option("-d", "--ib-dev"), s.device) != s.device:
 		return "it used another NIC than was asked for"
 	case gpu == "" && (s.gpu || s.dmabuf || s.other):
 		return "it shows GPU memory, for which it was not asked"
@@ -260,60 +267,57 @@ func (s *side) mismatch(step *listed, p *plan) string {
 	case s.dmabuf != (way == DMABuf):
 		return "its output shows another way to GPU memory than was asked for"
 	case strings.HasPrefix(gpu, "ROCm"):
-		if bus := p.busOf(stepGPU(step)); bus == "" || !slices.Equal(s.gpus, []string{bus}) {
+		if bus := p.busOf(planned); bus == "" || !slices.Equal(s.gpus, []string{bus}) {
 			return "its output does not show which GPU this is: ROCm may count them in another order"
 		}
-	case !strings.HasPrefix(gpu, "CUDA") && (len(s.gpus) == 0 || slices.ContainsFunc(s.gpus, func(seen string) bool { return seen != gpu })):
+	case !strings.HasPrefix(gpu, "CUDA") && (len(s.gpus) == 0 || slices.ContainsFunc(s.gpus, other)):
 		return "its output does not show this GPU"
 	}
 	return ""
 }
 
-func stepGPU(s *listed) string {
-	if s == nil {
-		return ""
-	}
-	return s.gpu
-}
+// options are those that a result and its baseline have in common.
+func (t *transfer) options() string { return t.server.rest() + "\n" + t.client.rest() }
 
-// baseline is the line of the transfer with the same options and host memory; nil where there is
-// none that was measured. Where there are several, all must be, and the fastest counts.
-func (f *folder) baseline(lines []Line, t *transfer) *Line {
-	var best *Line
-	for i, other := range f.transfers {
+// baselines are the lines of the transfers with host memory, by their options; nil where one was not
+// measured. Of several the fastest counts.
+func (f *folder) baselines(lines []Line) map[string]*Line {
+	best := map[string]*Line{}
+	for i, t := range f.transfers {
 		l := &lines[i]
-		if l.Way != Host || other.server.rest() != t.server.rest() || other.client.rest() != t.client.rest() {
+		if l.Way != Host {
 			continue
 		}
-		if l.State != tristate.True {
-			return nil
-		}
-		if best == nil || l.Gbps > best.Gbps {
-			best = l
+		of := t.options()
+		switch other, more := best[of]; {
+		case more && other == nil: // one was not measured
+		case l.State != tristate.True:
+			best[of] = nil
+		case !more || l.Gbps > other.Gbps:
+			best[of] = l
 		}
 	}
 	return best
 }
 
 // compare decides a line about a GPU by its baseline.
-func (t *transfer) compare(l *Line, baseline *Line) {
-	one := l.Server != l.Client
+func (t *transfer) compare(l, baseline *Line) {
 	switch {
-	case baseline == nil && (l.refused || l.Gbps > 0):
+	case !l.refused && l.Gbps == 0:
+		return
+	case baseline == nil:
 		l.Why = strings.TrimPrefix(l.Why+"; there is no baseline: the same transfer with host memory failed, or was not run", "; ")
 		return
 	case l.refused:
 		l.State = tristate.False
 		return
-	case l.Gbps == 0:
-		return
 	}
-	l.Share = math.Round(l.Gbps/baseline.Gbps*1000) / 1000
+	l.Share = share(l.Gbps, baseline.Gbps)
 	percent := fmt.Sprintf("%.0f %% of the rate with host memory", l.Share*100)
 	switch {
 	case l.Share < badShare:
 		l.State, l.Why = tristate.False, percent
-	case one:
+	case l.Server != l.Client:
 		l.Why = "GPU memory on one side alone: it shows one direction over PCI Express"
 	case l.Share < goodShare:
 		l.Why = percent + ": too little to be sure, and too much to exclude it"

@@ -3,16 +3,20 @@
 package proof
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
 
 	"gdr-features/internal/rooms/assign"
+	"gdr-features/source/container"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
 	"gdr-features/tristate"
+	"gdr-features/verdict"
 )
 
 // Plan is what measures the GPUs of a node, each with each of its near NICs.
@@ -31,6 +35,7 @@ type Step struct {
 	NIC   string `json:"nic"`
 	Level string `json:"level,omitempty"`
 	Way   Way    `json:"way"`
+	Rates Rates  `json:"rates,omitzero"`
 	// Options are for both sides; Server and Client choose the memory of one side. Each transfer has
 	// a TCP port of its own (-p), which the script counts.
 	Options []string `json:"options"`
@@ -59,25 +64,40 @@ const (
 // What is added to the name of a step for the transfers with GPU memory on one side.
 const serverAlone, clientAlone = "_server", "_client"
 
-// Program is the program of perftest. A write reads the client's memory and writes the server's,
-// so that GPU memory on both sides shows both directions over PCI Express.
-const Program = "ib_write_bw"
-
 // Options of all transfers. The size is the program's default: more than a megabyte is in flight
-// (128 messages), and little memory is locked. The duration bounds a step on slow links, too.
-const (
-	bytesEach = "65536"
-	seconds   = "5"
-	// firstPort is below the TCP port of the first transfer; each has one of its own. The default
-	// of perftest, 18515, may be in use.
-	firstPort = "18600"
-)
+// (128 messages), and little memory is locked. The duration bounds a step on slow links, too. A write
+// reads the client's memory and writes the server's, so that GPU memory on both sides shows both
+// directions over PCI Express.
+const always = "-s 65536 -D 5 -F --report_gbits"
+
+// Rates are what a NIC can, in Gbit/s; 0 for unknown: its port, and its PCI Express link as it runs
+// now, before the headers of packets.
+type Rates struct {
+	Port float64 `json:"portGbps,omitempty"`
+	PCIe float64 `json:"pcieGbps,omitempty"`
+}
+
+// RatesOf are the rates of a NIC by the name of its RDMA device.
+func RatesOf(node *verdict.Node, nic string) Rates {
+	m := assign.NewMachine(node, func(string) bool { return true })
+	if n := m.Find(nic); n != nil {
+		return ratesOf(m, n)
+	}
+	return Rates{}
+}
+
+func ratesOf(m *assign.Machine, nic *assign.NIC) Rates {
+	card, _ := m.Node.PCI.Slot(m.Node.PCI.Place(m.Of(nic).Function))
+	return Rates{nic.RateGbps, math.Round(card.Link.Carries()*10) / 10}
+}
 
 // Facts are what a plan needs beside the machine.
 type Facts struct {
-	GIDs []rdma.GIDTable
+	GIDs []container.GIDTable
 	// Divided are the GPUs with MIG instances.
 	Divided map[pci.Address]bool
+	// Problems are what could not be read.
+	Problems []error
 }
 
 // planner makes a plan.
@@ -105,7 +125,7 @@ func (p *planner) gpu(c assign.Choice) {
 	memory := p.memory(c.GPU)
 	not := func(why string) { p.plan.NotMeasured = append(p.plan.NotMeasured, Reason{name, why}) }
 	switch {
-	case !c.GPU.Eligible:
+	case !c.GPU.Counts():
 		not("this GPU cannot do GPUDirect RDMA")
 		return
 	case memory == nil:
@@ -181,19 +201,12 @@ func (p *planner) unusable(c assign.Choice) {
 func states(ports []rdma.Port) string {
 	var all []string
 	for _, port := range ports {
-		all = append(all, fmt.Sprintf("%d is %s", port.Number, orUnknown(port.State)))
+		all = append(all, fmt.Sprintf("%d is %s", port.Number, cmp.Or(port.State, "unknown")))
 	}
 	if len(all) == 0 {
 		return ""
 	}
 	return " (port " + strings.Join(all, ", port ") + ")"
-}
-
-func orUnknown(text string) string {
-	if text == "" {
-		return "unknown"
-	}
-	return text
 }
 
 // pair adds the steps for a GPU and a NIC, or says why there is none.
@@ -214,15 +227,16 @@ func (p *planner) pair(c assign.Choice, nic *assign.NIC, memory map[Way][]string
 	if len(ways) == 0 {
 		return fmt.Sprintf("neither peer memory nor DMA-BUF is in place (%s)", p.Node.Verdict.Reason)
 	}
+	rates := ratesOf(p.Assignment.Machine, nic)
 	if !p.baselines[nic.RDMA] {
 		p.baselines[nic.RDMA] = true
-		p.add(Step{Name: nic.RDMA + "_host", NIC: nic.RDMA, Way: Host}, common)
+		p.add(Step{Name: nic.RDMA + "_host", NIC: nic.RDMA, Way: Host, Rates: rates}, common)
 	}
 	for _, way := range ways {
 		gpu := c.GPU.Address.String()
 		s := Step{
 			Name: strings.ReplaceAll(gpu, ":", "-") + "_" + nic.RDMA + "_" + string(way),
-			GPU:  gpu, NIC: nic.RDMA, Level: p.Level(c, nic).String(), Way: way, Server: memory[way], Client: memory[way],
+			GPU:  gpu, NIC: nic.RDMA, Level: p.Level(c, nic).String(), Way: way, Rates: rates, Server: memory[way], Client: memory[way],
 		}
 		server, client := s, s
 		server.Name, server.Client = s.Name+serverAlone, nil
@@ -234,7 +248,7 @@ func (p *planner) pair(c assign.Choice, nic *assign.NIC, memory map[Way][]string
 }
 
 func (p *planner) add(s Step, common []string) {
-	of := slices.Concat(common, []string{"-s", bytesEach, "-D", seconds, "-F", "--report_gbits"})
+	of := slices.Concat(common, strings.Fields(always))
 	s.Options = of
 	for i := range s.IfItFails {
 		s.IfItFails[i].Options = of
@@ -245,8 +259,8 @@ func (p *planner) add(s Step, common []string) {
 // ways are those that the node is not known to lack. What is known is about the two families that
 // the node is judged by.
 func (p *planner) ways(gpu *topology.GPU, nic *assign.NIC) (ways []Way) {
-	v, of := &p.Node.Verdict, p.rdmaOf(nic)
-	judged := of != nil && v.GPU == gpu.GPU && v.NIC == of.Function.NIC
+	v := &p.Node.Verdict
+	judged := v.GPU == gpu.GPU && v.NIC == p.Of(nic).Function.NIC
 	if !judged || v.DMABuf != tristate.False {
 		ways = append(ways, DMABuf)
 	}
@@ -256,18 +270,9 @@ func (p *planner) ways(gpu *topology.GPU, nic *assign.NIC) (ways []Way) {
 	return ways
 }
 
-func (p *planner) rdmaOf(nic *assign.NIC) *topology.NIC {
-	for i := range p.Matrix.NICs {
-		if p.Usable(i) == nic {
-			return &p.Matrix.NICs[i]
-		}
-	}
-	return nil
-}
-
 // gid is the index of the entry to use: one of IPv4 before others, as NCCL does.
 func (p *planner) gid(nic *assign.NIC) (index int, why string) {
-	at := slices.IndexFunc(p.GIDs, func(t rdma.GIDTable) bool { return t.Device.Name == nic.RDMA && t.Number == nic.Port })
+	at := slices.IndexFunc(p.GIDs, func(t container.GIDTable) bool { return t.Device.Name == nic.RDMA && t.Number == nic.Port })
 	if at < 0 {
 		return 0, "its GIDs are not known"
 	}

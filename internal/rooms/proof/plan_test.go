@@ -46,8 +46,7 @@ func planOf(t *testing.T, name, state string, change func(dir string)) proof.Pla
 	defer fs.Close()
 	r := report.Collect(t.Context(), fs, report.ForEnv)
 	here := assign.Here{Node: &r.Node, Visible: &r.Visible}
-	facts, _ := proof.ReadFacts(t.Context(), fs, here)
-	return proof.New(here, facts)
+	return proof.New(here, proof.ReadFacts(t.Context(), fs, here))
 }
 
 // TestPlan: each GPU with each near NIC by each way, and a reason for what is left out.
@@ -129,11 +128,32 @@ func TestPlan(t *testing.T) {
 			// What was not run is unknown: a list says the same as the plan.
 			_, after, _ := strings.Cut(script.String(), "<<'PLAN'\n")
 			list, _, _ := strings.Cut(after, "PLAN\n")
-			r := proof.Read([]proof.File{{Name: "plan", Text: list}})
+			r := proof.Read([]proof.File{{Name: "plan", Text: list}}, nil)
 			if len(r.Lines) != len(plan.Steps) || len(r.Notes) != len(plan.NotMeasured)+len(plan.NotUsed) || r.State != tristate.Unknown {
 				t.Errorf("%d lines, %q", len(r.Lines), r.Notes)
 			}
 		})
+	}
+}
+
+// TestRatesOf: what a NIC can is known only where its files say it.
+func TestRatesOf(t *testing.T) {
+	for name, want := range map[string]proof.Rates{
+		"": {Port: 400, PCIe: 504.1}, "current_link_width=4": {Port: 400, PCIe: 126}, "current_link_speed=2.5 GT/s PCIe": {Port: 400, PCIe: 32},
+		"current_link_width=x": {Port: 400},
+	} {
+		plan := planOf(t, "dell-xe9680-h100", "ready", func(dir string) {
+			file, text, there := strings.Cut(name, "=")
+			if !there {
+				return
+			}
+			if err := os.WriteFile(filepath.Join(dir, "sys/class/infiniband/mlx5_0/device", file), []byte(text+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if got := plan.Steps[0]; got.NIC != "mlx5_0" || got.Rates != want {
+			t.Errorf("%q: %+v, want %+v", name, got, want)
+		}
 	}
 }
 
@@ -295,7 +315,7 @@ func (f *fake) read(t *testing.T) proof.Result {
 		}
 		all = append(all, proof.File{Name: e.Name(), Text: string(text)})
 	}
-	return proof.Read(all)
+	return proof.Read(all, nil)
 }
 
 // none: no program that was started is left.

@@ -1,65 +1,60 @@
 package proof
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"gdr-features/host"
 	"gdr-features/internal/deadline"
 	"gdr-features/internal/rooms/assign"
+	"gdr-features/source/container"
 	"gdr-features/source/pci"
 	"gdr-features/source/rdma"
 )
 
-// ReadFacts reads what a plan needs beside the machine, until the context ends. The problems are what
-// could not be read.
-func ReadFacts(ctx context.Context, fs *host.FS, here assign.Here) (Facts, []error) {
-	type answer struct {
-		facts    Facts
-		problems []error
-	}
-	a, err := deadline.Async(func() (answer, error) {
-		facts, problems := readFacts(fs, here)
-		return answer{facts, problems}, nil
-	})(ctx)
+// ReadFacts reads what a plan needs beside the machine, until the context ends.
+func ReadFacts(ctx context.Context, fs *host.FS, here assign.Here) Facts {
+	f, err := deadline.Async(func() (Facts, error) { return readFacts(fs, here), nil })(ctx)
 	if err != nil {
-		a.problems = append(a.problems, fmt.Errorf("GIDs and MIG instances: %w", err))
+		f.Problems = append(f.Problems, fmt.Errorf("GIDs and MIG instances: %w", err))
 	}
-	return a.facts, a.problems
+	return f
 }
 
-func readFacts(fs *host.FS, here assign.Here) (f Facts, problems []error) {
+func readFacts(fs *host.FS, here assign.Here) (f Facts) {
 	var devices []*rdma.Device
-	for _, nic := range here.Assign().Near() {
-		for i := range here.Node.Matrix.NICs {
-			if d := here.Node.Matrix.NICs[i].RDMA; d != nil && d.Name == nic.RDMA {
-				devices = append(devices, d)
-			}
-		}
+	machine := here.Assign()
+	for _, nic := range machine.Near() {
+		devices = append(devices, machine.Of(nic).RDMA)
 	}
-	f.GIDs, problems = rdma.ReadGIDTables(fs, devices)
+	f.GIDs, f.Problems = container.ReadGIDTables(fs, devices)
 	f.Divided = map[pci.Address]bool{}
-	for address, said := range here.Node.Platform.GPUs.Said {
-		if said.Minor >= 0 && divided(fs, said.Minor) {
-			f.Divided[address] = true
+	var unread error
+	for i := range here.Node.Matrix.GPUs {
+		gpu := here.Node.Matrix.GPUs[i].Address
+		if said, there := here.Node.Platform.GPUs.Said[gpu]; there && said.Minor >= 0 {
+			var err error
+			f.Divided[gpu], err = divided(fs, said.Minor)
+			unread = cmp.Or(unread, err)
 		}
 	}
-	return f, problems
+	if unread != nil {
+		f.Problems = append(f.Problems, fmt.Errorf("whether GPUs are divided into MIG instances is unknown: %w", unread))
+	}
+	return f
 }
 
-// divided reports whether NVIDIA's driver lists MIG instances of the GPU with a device node. What
-// cannot be read lists none: perftest then says what is wrong.
-func divided(fs *host.FS, minor int) bool {
+// divided reports whether NVIDIA's driver lists MIG instances of the GPU with a device node
+// (NVIDIA/open-gpu-kernel-modules kernel-open/nvidia/nv-caps.c). It has no list for a GPU that cannot
+// be divided. Where a container hides the list, perftest says what is wrong.
+func divided(fs *host.FS, minor int) (bool, error) {
 	names, err := fs.Names("proc/driver/nvidia/capabilities/gpu" + strconv.Itoa(minor) + "/mig")
-	if err != nil {
-		return false
+	if host.Absent(err) {
+		return false, nil
 	}
-	for _, name := range names {
-		if strings.HasPrefix(name, "gi") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(name string) bool { return strings.HasPrefix(name, "gi") }), err
 }

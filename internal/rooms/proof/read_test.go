@@ -16,8 +16,8 @@ import (
 const (
 	yes, no, unknown = tristate.True, tristate.False, tristate.Unknown
 	dmabuf           = bus + " --use_cuda_dmabuf"
-	stepHost         = "step host - mlx5_0 host"
-	stepGPU          = "step gpu " + gpu + " mlx5_0 dmabuf"
+	stepHost         = "step host - mlx5_0 host 0 0"
+	stepGPU          = "step gpu " + gpu + " mlx5_0 dmabuf 0 0"
 )
 
 // folderOf is a folder with a baseline of 100 Gbit/s and one transfer with GPU memory by DMA-BUF.
@@ -106,7 +106,7 @@ func TestRead(t *testing.T) {
 		{"two NICs", func(s, _ *said) { s.device = "mlx5_1" }, unknown, "different NICs"},
 		{"another NIC", func(s, c *said) { s.device, c.device = "mlx5_1", "mlx5_1" }, unknown, "another NIC than the plan says"},
 		{"torn", func(s, _ *said) { s.torn = true }, unknown, "table is torn"},
-		{"no exit status", func(s, _ *said) { s.rc = "" }, unknown, "exit status of the server is missing"},
+		{"no exit status", func(s, _ *said) { s.rc = "" }, unknown, "the server has no exit status"},
 		{"no command", func(s, _ *said) { s.asked = "" }, unknown, "command (.cmd) is missing"},
 		{"an empty side", func(s, _ *said) { *s = said{noResult: true} }, unknown, "server"},
 		{"other options than the baseline", func(s, c *said) {
@@ -119,6 +119,14 @@ func TestRead(t *testing.T) {
 			s.rc, s.noResult, c.rc, c.noResult, c.errs = "137", true, "1", true, " Unable to read from socket/rdma_cm\n Failed to exchange data between server and clients\n"
 		}, unknown, "the server was killed, the client ended with status 1"},
 		{"the other side ended by itself", failed(" Failed to exchange data between server and clients\n"), unknown, "the other side ended"},
+		{"both killed", func(s, c *said) { *s, *c = said{noResult: true, rc: "137"}, said{noResult: true, rc: "143"} }, unknown, "the server was killed, the client was killed"},
+		{"no such GID", failed("\n Found Incompatibility issue with GID types.\n Please Try to use a different IP version.\n\n"), unknown, "the GID of this index is not there"},
+		{"two NICs that do not reach each other", func(s, c *said) {
+			failed("Failed to modify QP 25 to RTR\n Unable to Connect the HCA's through the link\n")(s, c)
+			s.device, s.errs = "mlx5_1", c.errs
+		}, unknown, "the sides could not connect"},
+		{"no such NIC", failed("IB device mlx5_9 not found\n Unable to find the Infiniband/RoCE device\n"), unknown, "there is no such NIC here"},
+		{"JSON that could not be written", func(_, c *said) { c.errs = "failed to open /none/x.json\n" }, yes, ""},
 		{"garbage", func(s, c *said) { s.memory, s.noResult = "\x00\xff\x1b[2J\n", true; c.rc = "x" }, unknown, ""},
 
 		{"error 14", refusal("14"), no, "error 14"},
@@ -154,7 +162,7 @@ func TestRead(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			server, client := transfer(dmabuf, cuda("", true), 97)
 			test.change(&server, &client)
-			r := proof.Read(folderOf(server, client))
+			r := proof.Read(folderOf(server, client), nil)
 			l := lineNamed(t, r, "gpu")
 			if l.State != test.want || !strings.Contains(l.Why, test.why) || test.want == yes && l.Why != "" || test.want != yes && l.Why == "" {
 				t.Errorf("%v, want %v with %q: %+v", l.State, test.want, test.why, l)
@@ -177,15 +185,89 @@ func TestBaseline(t *testing.T) {
 		server, client := transfer(dmabuf, cuda("", true), 97)
 		change(&server, &client)
 		alone := append(files("gpu", server, client), listed(stepHost, stepGPU))
-		r := proof.Read(alone)
+		r := proof.Read(alone, nil)
 		if l := lineNamed(t, r, "gpu"); l.State != unknown || !strings.Contains(l.Why, "no baseline") || r.State != unknown {
 			t.Errorf("%s: %+v", name, l)
 		}
 		hostServer, hostClient := hostOnly()
 		hostServer.rc = "1"
-		r = proof.Read(append(alone, files("host", hostServer, hostClient)...))
+		r = proof.Read(append(alone, files("host", hostServer, hostClient)...), nil)
 		if l := lineNamed(t, r, "gpu"); l.State != unknown || lineNamed(t, r, "host").State != unknown {
 			t.Errorf("%s, with a baseline that failed: %+v", name, l)
+		}
+	}
+}
+
+// TestBaselineFails: a failure that host memory has, too, is none of the GPU.
+func TestBaselineFails(t *testing.T) {
+	refused := func(s, c said) []proof.File {
+		for _, side := range []*said{&s, &c} {
+			side.noResult, side.rc = true, "1"
+			side.errs = "libibverbs: Warning: RLIMIT_MEMLOCK is 0 bytes.\n    This will severely limit memory registrations.\nCouldn't allocate MR\n"
+		}
+		return files("host", s, c)
+	}
+	server, client := transfer(dmabuf, cuda("", true), 20)
+	r := proof.Read(append(append(files("gpu", server, client), refused(hostOnly())...), listed(stepHost, stepGPU)), nil)
+	if l := lineNamed(t, r, "host"); l.State != unknown || l.Why != "this process may lock little memory" || l.Code != "LockedMemoryLow" {
+		t.Errorf("%+v", l)
+	}
+	if l := lineNamed(t, r, "gpu"); l.State != unknown || r.State != unknown {
+		t.Errorf("%+v", l)
+	}
+}
+
+// TestNames: outputs that somebody kept under other names than the script's.
+func TestNames(t *testing.T) {
+	server, client := hostOnly()
+	for name, all := range map[string][]proof.File{
+		"x":       {{Name: "x.out", Text: server.out()}, {Name: "x.c.out.txt", Text: client.out()}},
+		"x.log":   {{Name: "x.log", Text: client.out()}},
+		"x.s.s":   {{Name: "x.s.s.s.out", Text: server.out()}},
+		"a\nb.rc": {{Name: "a\nb.rc", Text: "0"}},
+	} {
+		l := lineNamed(t, proof.Read(all, nil), name)
+		if _, both := strings.CutPrefix(l.Why, "the server has no exit status, the client has no exit status"); l.State != unknown || both != (name == "x") {
+			t.Errorf("%s: %+v", name, l)
+		}
+	}
+}
+
+// TestRates: the rate as a share of what the NIC can, by the plan or by who knows the node.
+func TestRates(t *testing.T) {
+	node := func(nic string) proof.Rates {
+		if nic == "mlx5_0" {
+			return proof.Rates{Port: 400}
+		}
+		return proof.Rates{}
+	}
+	server, client := transfer(dmabuf, cuda("", true), 97)
+	for _, test := range []struct {
+		name, rate string
+		node       func(nic string) proof.Rates
+		port, pcie float64
+	}{
+		{"of the plan", "200 126", nil, 0.485, 0.77},
+		{"of the plan, and the node", "200 126", node, 0.485, 0.77},
+		{"the port is unknown", "0 126", node, 0, 0.77},
+		{"of the node", "0 0", node, 0.243, 0},
+		{"of neither", "0 0", nil, 0, 0},
+		{"garbage", "NaN -1", nil, 0, 0},
+		{"too much", "1e300 Inf", nil, 0, 0},
+	} {
+		all := folderOf(server, client)
+		for i := range all {
+			if all[i].Name == "plan" {
+				all[i] = listed(strings.Replace(stepHost, "0 0", test.rate, 1), strings.Replace(stepGPU, " 0 0", " "+test.rate, 1))
+			}
+		}
+		r := proof.Read(all, test.node)
+		l := lineNamed(t, r, "gpu")
+		if l.OfPort != test.port || l.OfPCIe != test.pcie || r.State != yes {
+			t.Errorf("%s: %v and %v, want %v and %v; %v", test.name, l.OfPort, l.OfPCIe, test.port, test.pcie, r.State)
+		}
+		if h := lineNamed(t, r, "host"); (h.OfPort > 0) != (test.port > 0) || h.Share != 0 {
+			t.Errorf("%s: the baseline: %+v", test.name, h)
 		}
 	}
 }
@@ -195,7 +277,7 @@ func TestOneSide(t *testing.T) {
 	for rate, want := range map[float64]tristate.State{99: unknown, 20: no} {
 		server, client := transfer(dmabuf, cuda("", true), rate)
 		client.asked, client.memory = rest+" -p 18602 127.0.0.1", ""
-		r := proof.Read(folderOf(server, client))
+		r := proof.Read(folderOf(server, client), nil)
 		if l := lineNamed(t, r, "gpu"); l.State != want || l.Server != "gpu" || l.Client != "host" {
 			t.Errorf("%v Gbit/s: %+v", rate, l)
 		}
@@ -204,7 +286,7 @@ func TestOneSide(t *testing.T) {
 
 // TestROCm: a number is a GPU only if the bus that perftest prints is that of the plan.
 func TestROCm(t *testing.T) {
-	const one, same = "step gpu 0000:63:00.0 mlx5_0 peermem", "step x 0001:63:00.0 mlx5_0 peermem"
+	const one, same = "step gpu 0000:63:00.0 mlx5_0 peermem 0 0", "step x 0001:63:00.0 mlx5_0 peermem 0 0"
 	for _, test := range []struct {
 		name, bus string
 		plan      []string
@@ -223,7 +305,7 @@ func TestROCm(t *testing.T) {
 		if test.plan != nil {
 			all = append(all, listed(test.plan...))
 		}
-		if l := lineNamed(t, proof.Read(all), "gpu"); l.State != test.want {
+		if l := lineNamed(t, proof.Read(all, nil), "gpu"); l.State != test.want {
 			t.Errorf("%s: %+v", test.name, l)
 		}
 	}
@@ -242,14 +324,14 @@ func TestPlanOfFolder(t *testing.T) {
 		{"all steps", listed(stepHost, stepGPU), yes, ""},
 		{"a NIC not used", listed(stepHost, stepGPU, "note "+gpu+": mlx5_9: no port is active"), yes, "not used: " + gpu},
 		{"a GPU not measured", listed(stepHost, stepGPU, "lacks 0000:29:00.0: no near NIC can be used here"), unknown, "not measured: 0000:29:00.0"},
-		{"a step that was not run", listed(stepHost, stepGPU, "step other 0000:29:00.0 mlx5_1 dmabuf"), unknown, ""},
+		{"a step that was not run", listed(stepHost, stepGPU, "step other 0000:29:00.0 mlx5_1 dmabuf 0 0"), unknown, ""},
 		{"a torn list", proof.File{Name: "plan", Text: "gdr-features proof 1\n" + stepHost + "\n" + stepGPU + "\n"}, unknown, "torn"},
 		{"a list of another version", proof.File{Name: "plan", Text: "gdr-features proof 2\n" + stepHost + "\nend\n"}, unknown, "torn"},
 		{"no list", proof.File{Name: "version"}, unknown, "no list of steps"},
 		{"a list that cannot be read", proof.File{Name: "plan", Problem: "permission denied"}, unknown, "permission denied"},
 	} {
 		all := append(slices.DeleteFunc(slices.Clone(good), func(f proof.File) bool { return f.Name == "plan" }), test.plan)
-		r := proof.Read(all)
+		r := proof.Read(all, nil)
 		if r.State != test.want || lineNamed(t, r, "gpu").State != yes || !strings.Contains(strings.Join(r.Notes, "\n"), test.note) {
 			t.Errorf("%s: %+v", test.name, r)
 		}
@@ -273,11 +355,11 @@ func TestJSON(t *testing.T) {
 	} {
 		server, client := transfer(dmabuf, cuda("", true), 97)
 		all := append(folderOf(server, client), proof.File{Name: "gpu.json", Text: test.text})
-		if l := lineNamed(t, proof.Read(all), "gpu"); l.State != test.want {
+		if l := lineNamed(t, proof.Read(all, nil), "gpu"); l.State != test.want {
 			t.Errorf("%s: %+v", test.name, l)
 		}
 	}
-	r := proof.Read([]proof.File{{Name: "gpu.json.txt", Text: newer}})
+	r := proof.Read([]proof.File{{Name: "gpu.json.txt", Text: newer}}, nil)
 	if l := lineNamed(t, r, "gpu"); l.State != unknown || r.State != unknown {
 		t.Errorf("alone: %+v", l)
 	}
@@ -297,7 +379,7 @@ func TestCut(t *testing.T) {
 		folderOf(good, goodClient), folderOf(slow, slowClient), folderOf(dual, dualClient), folderOf(unit, unitClient), folderOf(limit, limitClient),
 	} {
 		want := map[string]tristate.State{}
-		of := proof.Read(whole)
+		of := proof.Read(whole, nil)
 		for _, l := range of.Lines {
 			want[l.Name] = l.State
 		}
@@ -306,7 +388,7 @@ func TestCut(t *testing.T) {
 				short := slices.Clone(whole)
 				short[i].Text = strings.Join(strings.SplitAfter(file.Text, "\n")[:at], "")
 				cuts++
-				r := proof.Read(short)
+				r := proof.Read(short, nil)
 				for _, l := range r.Lines {
 					if l.State == yes && want[l.Name] != yes || r.State == yes && of.State != yes {
 						t.Errorf("%s cut after line %d: %+v", file.Name, at, l)
@@ -316,7 +398,7 @@ func TestCut(t *testing.T) {
 					kept++
 				}
 			}
-			r := proof.Read(slices.Delete(slices.Clone(whole), i, i+1))
+			r := proof.Read(slices.Delete(slices.Clone(whole), i, i+1), nil)
 			if r.State == yes && (of.State != yes || !strings.HasSuffix(file.Name, ".err")) {
 				t.Errorf("without %s: %+v", file.Name, r)
 			}
@@ -332,7 +414,7 @@ func TestCut(t *testing.T) {
 func TestText(t *testing.T) {
 	server, client := transfer(dmabuf, cuda("", true), 30)
 	all := append(folderOf(server, client), proof.File{Name: "\x1b[2Jx.s.out", Problem: "no\x1b[2J"})
-	r := proof.Read(all)
+	r := proof.Read(all, nil)
 	r.Because(func(l *proof.Line) string { return "peermem \x1b[2J" + l.Name })
 	var text, data bytes.Buffer
 	if err := r.Text(&text); err != nil {
@@ -394,7 +476,7 @@ func FuzzRead(f *testing.F) {
 			{Name: "gpu.c.rc", Text: rc},
 			{Name: "plan", Text: plan},
 			{Name: "x.json", Text: data},
-		}, base...))
+		}, base...), nil)
 		for _, l := range r.Lines {
 			const shown = "of GPU buffer at"
 			memory := func(s string) bool { return strings.Contains(s, "allocated GPU buffer ") || strings.Contains(s, shown) }

@@ -1,6 +1,7 @@
 package proof
 
 import (
+	_ "embed" // for head.sh
 	"fmt"
 	"io"
 	"strings"
@@ -19,23 +20,18 @@ const (
 	planNote   = "note"
 )
 
+//go:embed head.sh
+var head string
+
 // Script writes a plan as a script for sh. It has no characters of a machine but names that need no
 // quotes (assign takes no others), and reasons within one document that is not expanded.
 func (p *Plan) Script(w io.Writer) error {
 	var b strings.Builder
-	b.WriteString(scriptHead)
-	b.WriteString("cat >" + planFile + " <<'PLAN'\n" + planBegins + "\n")
+	b.WriteString(head + "cat >" + planFile + " <<'PLAN'\n" + planBegins + "\n")
 	for i := range p.Steps {
-		s := &p.Steps[i]
-		b.WriteString((&listed{s.Name, s.GPU, s.NIC, string(s.Way)}).line() + "\n")
+		b.WriteString(p.Steps[i].line())
 	}
-	for _, r := range p.NotMeasured {
-		fmt.Fprintf(&b, "%s %s\n", planLacks, r.line())
-	}
-	for _, r := range p.NotUsed {
-		fmt.Fprintf(&b, "%s %s\n", planNote, r.line())
-	}
-	b.WriteString(planEnds + "\nPLAN\n")
+	b.WriteString(p.reasons(planLacks, planNote) + planEnds + "\nPLAN\n")
 	fmt.Fprintf(&b, "of=%d\n", len(p.Steps))
 	for i := range p.Steps {
 		b.WriteString("\n" + p.Steps[i].script())
@@ -43,19 +39,21 @@ func (p *Plan) Script(w io.Writer) error {
 	if reasons := p.Reasons(); reasons != "" {
 		b.WriteString("\n" + reasons)
 	}
-	b.WriteString(scriptTail)
+	b.WriteString("\necho \"written to $dir; now: gdr-features proof read $dir\"\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
 // Reasons are comments about what is not measured, or not used.
-func (p *Plan) Reasons() string {
+func (p *Plan) Reasons() string { return p.reasons("# Not measured:", "# Not used:") }
+
+func (p *Plan) reasons(notMeasured, notUsed string) string {
 	var b strings.Builder
 	for _, r := range p.NotMeasured {
-		fmt.Fprintf(&b, "# Not measured: %s\n", r.line())
+		fmt.Fprintf(&b, "%s %s\n", notMeasured, r.line())
 	}
 	for _, r := range p.NotUsed {
-		fmt.Fprintf(&b, "# Not used: %s\n", r.line())
+		fmt.Fprintf(&b, "%s %s\n", notUsed, r.line())
 	}
 	return b.String()
 }
@@ -63,115 +61,10 @@ func (p *Plan) Reasons() string {
 func (r Reason) line() string { return sanitize.Terminal(r.What + ": " + r.Why) }
 
 func (s *Step) script() string {
-	what := "# " + s.NIC + ": host memory on both sides, the baseline\n"
-	call := "run"
-	if s.GPU != "" {
-		what = fmt.Sprintf("# GPU %s, NIC %s (%s), %s: GPU memory on both sides; if that fails, on one side\n", s.GPU, s.NIC, s.Level, s.Way)
-		call = "gpu"
+	options := strings.Join(s.Options, " ")
+	if s.Way == Host {
+		return fmt.Sprintf("# %s: host memory on both sides, the baseline\nrun %s '%s'\n", s.NIC, s.Name, options)
 	}
-	line := fmt.Sprintf("%s%s %s '%s'", what, call, s.Name, strings.Join(s.Options, " "))
-	if s.GPU != "" {
-		line += " '" + strings.Join(s.Server, " ") + "'"
-	}
-	return line + "\n"
+	return fmt.Sprintf("# GPU %s, NIC %s (%s), %s: GPU memory on both sides; if that fails, on one side\ngpu %s '%s' '%s'\n",
+		s.GPU, s.NIC, s.Level, s.Way, s.Name, options, strings.Join(s.Server, " "))
 }
-
-const scriptHead = `#!/bin/sh
-# Measures whether GPUs and NICs of this node exchange data directly (GPUDirect RDMA).
-# Written by gdr-features proof plan. Usage: sh THIS [DIR]
-#
-# Each step is a transfer from a client to a server on this node, through one NIC and back, which
-# does not leave the node. The script runs ` + Program + ` (package perftest), timeout, sleep, mkdir and cat.
-# It writes one new folder, DIR (gdr-proof): NAME.s.* of the server, NAME.c.* of the client. Then:
-#
-#   gdr-features proof read DIR
-#
-# A transfer takes bandwidth from whoever uses the same GPU or NIC, and some hundred megabytes of
-# GPU memory. Run it on a node without jobs. Who uses the GPUs:
-#
-#   nvidia-smi --query-compute-apps=gpu_bus_id,pid,process_name --format=csv
-#   rocm-smi --showpids
-#
-# In a container these show no processes of others: ask for all GPUs of the node.
-set -u
-LC_ALL=C
-export LC_ALL
-limit=60 # seconds for a side of a step; a transfer takes ` + seconds + `
-dir=${1:-gdr-proof}
-for tool in ` + Program + ` timeout sleep mkdir cat; do
-	command -v "$tool" >/dev/null || { echo "$tool is missing" >&2; exit 1; }
-done
-mkdir "$dir" && cd "$dir" || exit 1
-server=''
-client=''
-stop() {
-	for pid in $client $server; do kill "$pid" 2>/dev/null; done
-}
-trap stop EXIT
-trap 'exit 1' HUP INT TERM
-
-# start SIDE NAME OPTIONS: starts a side of a step.
-start() {
-	echo "` + Program + ` $3" >"$2.$1.cmd"
-	# shellcheck disable=SC2086 # the options are words
-	timeout -k 5 "$limit" ` + Program + ` $3 >"$2.$1.out" 2>"$2.$1.err" &
-}
-
-# running PID: waits some seconds for the end of a process; false when it has ended.
-running() {
-	for _ in 1 2 3 4 5; do
-		kill -0 "$1" 2>/dev/null || return 1
-		sleep 1
-	done
-}
-
-# transfer NAME OPTIONS SERVER CLIENT: one transfer; false when a side failed.
-transfer() {
-	port=$((port + 1))
-	start s "$1" "$2 -p $port $3"
-	server=$!
-	ended=''
-	for _ in 1 2 3 4 5; do # until the server listens
-		sleep 1
-		kill -0 "$server" 2>/dev/null || break
-		start c "$1" "$2 -p $port $4 127.0.0.1"
-		client=$!
-		wait "$client"
-		ended=$?
-		client=''
-		case $(cat "$1.c.err") in *"Couldn't connect to"*) ;; *) break ;; esac
-	done
-	[ -z "$ended" ] || echo "$ended" >"$1.c.rc"
-	if running "$server"; then kill "$server" 2>/dev/null; fi
-	wait "$server"
-	status=$?
-	server=''
-	echo "$status" >"$1.s.rc"
-	[ "$status $ended" = "0 0" ]
-}
-
-# run NAME OPTIONS: a transfer from host memory to host memory.
-run() {
-	step=$((step + 1))
-	printf '[%s/%s] %s ... ' "$step" "$of" "$1"
-	if transfer "$1" "$2" "" ""; then echo ended; else echo failed; fi
-}
-
-# gpu NAME OPTIONS MEMORY: from GPU memory to GPU memory; if that fails, with one side each.
-gpu() {
-	step=$((step + 1))
-	printf '[%s/%s] %s ... ' "$step" "$of" "$1"
-	if transfer "$1" "$2" "$3" "$3"; then echo ended; return; fi
-	echo failed
-	transfer "$1_server" "$2" "$3" ""
-	transfer "$1_client" "$2" "" "$3"
-}
-
-step=0
-port=` + firstPort + `
-timeout 10 ` + Program + ` --version >version 2>&1 </dev/null
-`
-
-const scriptTail = `
-echo "written to $dir; now: gdr-features proof read $dir"
-`

@@ -10,7 +10,8 @@ import (
 
 // side is one side of a transfer: what was asked for, and what perftest printed.
 type side struct {
-	given  bool // there is output, or an exit status
+	name   string // "server" or "client"
+	given  bool   // there is output, or an exit status
 	asked  []string
 	ended  string // the exit status, "" where it is not known
 	lines  []string
@@ -51,6 +52,21 @@ var (
 )
 
 const integrated = "CUDA device integrated: "
+
+// take adds a file of this side.
+func (s *side) take(what, text string) {
+	switch what {
+	case "cmd":
+		s.asked = strings.Fields(text)
+	case "rc":
+		s.ended = strings.TrimSpace(text)
+		s.given = s.given || s.ended != ""
+	case "json":
+		s.readJSON(text)
+	default:
+		s.read(text)
+	}
+}
 
 // read takes the lines of an output.
 func (s *side) read(text string) {
@@ -111,23 +127,15 @@ func (s *side) fact(line string) {
 
 // readJSON takes the numbers of --out_json, which is no JSON before 24.01 (f9e82f7).
 func (s *side) readJSON(text string) {
-	r, seen := result{}, map[string]bool{}
+	numbers := map[string]string{}
 	for _, m := range jsonIs.FindAllStringSubmatch(text, -1) {
-		s.badJSON = s.badJSON || seen[m[1]]
-		seen[m[1]] = true
-		switch m[1] {
-		case "MsgSize":
-			r.bytes = whole(m[2])
-		case "n_iterations":
-			r.iterations = whole(m[2])
-		case "BW_average":
-			r.average = positive(m[2])
-		case "MsgRate":
-			r.messages = positive(m[2])
-		}
+		_, twice := numbers[m[1]]
+		s.badJSON = s.badJSON || twice
+		numbers[m[1]] = m[2]
 	}
-	s.badJSON = s.badJSON || len(seen) < 4 || !strings.HasSuffix(strings.TrimSpace(text), "}")
-	s.given, s.json = true, &r
+	s.badJSON = s.badJSON || len(numbers) < 4 || !strings.HasSuffix(strings.TrimSpace(text), "}")
+	s.json = &result{whole(numbers["MsgSize"]), whole(numbers["n_iterations"]), positive(numbers["BW_average"]), positive(numbers["MsgRate"])}
+	s.given = true
 }
 
 func whole(word string) uint64 {

@@ -31,28 +31,19 @@ func (r *Result) Because(node func(l *Line) string) {
 func (r *Result) Text(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(r.Lines) > 0 {
-		fmt.Fprintln(t, "GPU\tNIC\tWAY\tSERVER\tCLIENT\tGBIT/S\tOF HOST\tPROVEN")
-	}
-	for i := range r.Lines {
-		l := &r.Lines[i]
-		rate, share := "-", "-"
-		if l.Gbps > 0 {
-			rate = fmt.Sprintf("%.2f", l.Gbps)
-		}
-		if l.Share > 0 {
-			share = fmt.Sprintf("%.0f %%", l.Share*100)
-		}
-		for _, word := range []string{l.GPU, l.NIC, string(l.Way), l.Server, l.Client} {
-			fmt.Fprintf(t, "%s\t", orDash(word))
-		}
-		fmt.Fprintf(t, "%s\t%s\t%v\n", rate, share, l.State)
-	}
-	if err := t.Flush(); err != nil {
-		return err
+		fmt.Fprintln(t, "GPU\tNIC\tWAY\tGPU MEM\tGBIT/S\t%HOST\t%PORT\t%PCIE\tPROVEN")
 	}
 	var b strings.Builder
 	for i := range r.Lines {
 		l := &r.Lines[i]
+		words := []string{l.GPU, l.NIC, string(l.Way), l.sides(), number("%.2f", l.Gbps)}
+		for _, share := range []float64{l.Share, l.OfPort, l.OfPCIe} {
+			words = append(words, number("%.0f", share*100))
+		}
+		for _, word := range words {
+			fmt.Fprintf(t, "%s\t", cmp.Or(sanitize.Terminal(word), none))
+		}
+		fmt.Fprintln(t, l.State)
 		if l.Why != "" {
 			fmt.Fprintf(&b, "\n%s: %v: %s\n", sanitize.Terminal(l.Name), l.State, sanitize.Terminal(l.Why))
 		}
@@ -63,6 +54,9 @@ func (r *Result) Text(w io.Writer) error {
 			fmt.Fprintf(&b, "  see: gdr-features explain %s\n", l.Code)
 		}
 	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
 	for _, note := range r.Notes {
 		fmt.Fprintf(&b, "\nnote: %s\n", sanitize.Terminal(note))
 	}
@@ -70,23 +64,27 @@ func (r *Result) Text(w io.Writer) error {
 	return err
 }
 
-func orDash(word string) string { return cmp.Or(sanitize.Terminal(word), "-") }
+// number writes one that is known.
+func number(format string, n float64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(format, n)
+}
+
+// sides are those with GPU memory, "" where that of one is not known.
+func (l *Line) sides() string {
+	return map[[2]string]string{{"gpu", "gpu"}: "both", {"gpu", "host"}: "server", {"host", "gpu"}: "client"}[[2]string{l.Server, l.Client}]
+}
 
 // sentence is the answer about all GPUs.
 func (r *Result) sentence() string {
-	count := map[tristate.State]int{}
-	all := 0
-	for i := range r.Lines {
-		if l := &r.Lines[i]; l.Way != Host {
-			count[l.State]++
-			all++
-		}
-	}
-	of := fmt.Sprintf("(transfers with GPU memory: %d true, %d false, %d unknown)", count[tristate.True], count[tristate.False], count[tristate.Unknown])
+	n := r.count()
+	of := fmt.Sprintf("(transfers with GPU memory: %d true, %d false, %d unknown)", n[tristate.True], n[tristate.False], n[tristate.Unknown])
 	switch {
-	case all == 0:
+	case len(n) == 0:
 		return "unknown, there is no transfer with GPU memory"
-	case r.State == tristate.Unknown && count[tristate.Unknown] == 0:
+	case r.State == tristate.Unknown && n[tristate.Unknown] == 0:
 		return "unknown, not every GPU was measured " + of
 	}
 	return r.State.String() + " " + of

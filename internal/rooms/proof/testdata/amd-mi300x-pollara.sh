@@ -18,7 +18,8 @@
 set -u
 LC_ALL=C
 export LC_ALL
-limit=60 # seconds for a side of a step; a transfer takes 5
+limit=60 # seconds for a side of a step, which takes much less (-D)
+port=18600 # each transfer has one of its own, above this one; perftest's default may be in use
 dir=${1:-gdr-proof}
 for tool in ib_write_bw timeout sleep mkdir cat; do
 	command -v "$tool" >/dev/null || { echo "$tool is missing" >&2; exit 1; }
@@ -90,34 +91,33 @@ gpu() {
 }
 
 step=0
-port=18600
 timeout 10 ib_write_bw --version >version 2>&1 </dev/null
 cat >plan <<'PLAN'
 gdr-features proof 1
-step ionic_0_host - ionic_0 host
-step 0000-05-00.0_ionic_0_dmabuf 0000:05:00.0 ionic_0 dmabuf
-step 0000-05-00.0_ionic_0_peermem 0000:05:00.0 ionic_0 peermem
-step ionic_1_host - ionic_1 host
-step 0000-2b-00.0_ionic_1_dmabuf 0000:2b:00.0 ionic_1 dmabuf
-step 0000-2b-00.0_ionic_1_peermem 0000:2b:00.0 ionic_1 peermem
-step ionic_2_host - ionic_2 host
-step 0000-5b-00.0_ionic_2_dmabuf 0000:5b:00.0 ionic_2 dmabuf
-step 0000-5b-00.0_ionic_2_peermem 0000:5b:00.0 ionic_2 peermem
-step ionic_3_host - ionic_3 host
-step 0000-65-00.0_ionic_3_dmabuf 0000:65:00.0 ionic_3 dmabuf
-step 0000-65-00.0_ionic_3_peermem 0000:65:00.0 ionic_3 peermem
-step ionic_4_host - ionic_4 host
-step 0000-7d-00.0_ionic_4_dmabuf 0000:7d:00.0 ionic_4 dmabuf
-step 0000-7d-00.0_ionic_4_peermem 0000:7d:00.0 ionic_4 peermem
-step ionic_5_host - ionic_5 host
-step 0000-a5-00.0_ionic_5_dmabuf 0000:a5:00.0 ionic_5 dmabuf
-step 0000-a5-00.0_ionic_5_peermem 0000:a5:00.0 ionic_5 peermem
-step ionic_6_host - ionic_6 host
-step 0000-d5-00.0_ionic_6_dmabuf 0000:d5:00.0 ionic_6 dmabuf
-step 0000-d5-00.0_ionic_6_peermem 0000:d5:00.0 ionic_6 peermem
-step ionic_7_host - ionic_7 host
-step 0000-e7-00.0_ionic_7_dmabuf 0000:e7:00.0 ionic_7 dmabuf
-step 0000-e7-00.0_ionic_7_peermem 0000:e7:00.0 ionic_7 peermem
+step ionic_0_host - ionic_0 host 400 504.1
+step 0000-05-00.0_ionic_0_dmabuf 0000:05:00.0 ionic_0 dmabuf 400 504.1
+step 0000-05-00.0_ionic_0_peermem 0000:05:00.0 ionic_0 peermem 400 504.1
+step ionic_1_host - ionic_1 host 400 504.1
+step 0000-2b-00.0_ionic_1_dmabuf 0000:2b:00.0 ionic_1 dmabuf 400 504.1
+step 0000-2b-00.0_ionic_1_peermem 0000:2b:00.0 ionic_1 peermem 400 504.1
+step ionic_2_host - ionic_2 host 400 504.1
+step 0000-5b-00.0_ionic_2_dmabuf 0000:5b:00.0 ionic_2 dmabuf 400 504.1
+step 0000-5b-00.0_ionic_2_peermem 0000:5b:00.0 ionic_2 peermem 400 504.1
+step ionic_3_host - ionic_3 host 400 504.1
+step 0000-65-00.0_ionic_3_dmabuf 0000:65:00.0 ionic_3 dmabuf 400 504.1
+step 0000-65-00.0_ionic_3_peermem 0000:65:00.0 ionic_3 peermem 400 504.1
+step ionic_4_host - ionic_4 host 400 504.1
+step 0000-7d-00.0_ionic_4_dmabuf 0000:7d:00.0 ionic_4 dmabuf 400 504.1
+step 0000-7d-00.0_ionic_4_peermem 0000:7d:00.0 ionic_4 peermem 400 504.1
+step ionic_5_host - ionic_5 host 400 504.1
+step 0000-a5-00.0_ionic_5_dmabuf 0000:a5:00.0 ionic_5 dmabuf 400 504.1
+step 0000-a5-00.0_ionic_5_peermem 0000:a5:00.0 ionic_5 peermem 400 504.1
+step ionic_6_host - ionic_6 host 400 504.1
+step 0000-d5-00.0_ionic_6_dmabuf 0000:d5:00.0 ionic_6 dmabuf 400 504.1
+step 0000-d5-00.0_ionic_6_peermem 0000:d5:00.0 ionic_6 peermem 400 504.1
+step ionic_7_host - ionic_7 host 400 504.1
+step 0000-e7-00.0_ionic_7_dmabuf 0000:e7:00.0 ionic_7 dmabuf 400 504.1
+step 0000-e7-00.0_ionic_7_peermem 0000:e7:00.0 ionic_7 peermem 400 504.1
 end
 PLAN
 of=24

@@ -18,7 +18,8 @@
 set -u
 LC_ALL=C
 export LC_ALL
-limit=60 # seconds for a side of a step; a transfer takes 5
+limit=60 # seconds for a side of a step, which takes much less (-D)
+port=18600 # each transfer has one of its own, above this one; perftest's default may be in use
 dir=${1:-gdr-proof}
 for tool in ib_write_bw timeout sleep mkdir cat; do
 	command -v "$tool" >/dev/null || { echo "$tool is missing" >&2; exit 1; }
@@ -90,7 +91,6 @@ gpu() {
 }
 
 step=0
-port=18600
 timeout 10 ib_write_bw --version >version 2>&1 </dev/null
 cat >plan <<'PLAN'
 gdr-features proof 1

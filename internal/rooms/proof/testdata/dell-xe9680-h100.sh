@@ -18,7 +18,8 @@
 set -u
 LC_ALL=C
 export LC_ALL
-limit=60 # seconds for a side of a step; a transfer takes 5
+limit=60 # seconds for a side of a step, which takes much less (-D)
+port=18600 # each transfer has one of its own, above this one; perftest's default may be in use
 dir=${1:-gdr-proof}
 for tool in ib_write_bw timeout sleep mkdir cat; do
 	command -v "$tool" >/dev/null || { echo "$tool is missing" >&2; exit 1; }
@@ -90,34 +91,33 @@ gpu() {
 }
 
 step=0
-port=18600
 timeout 10 ib_write_bw --version >version 2>&1 </dev/null
 cat >plan <<'PLAN'
 gdr-features proof 1
-step mlx5_0_host - mlx5_0 host
-step 0000-19-00.0_mlx5_0_dmabuf 0000:19:00.0 mlx5_0 dmabuf
-step 0000-19-00.0_mlx5_0_peermem 0000:19:00.0 mlx5_0 peermem
-step mlx5_3_host - mlx5_3 host
-step 0000-3b-00.0_mlx5_3_dmabuf 0000:3b:00.0 mlx5_3 dmabuf
-step 0000-3b-00.0_mlx5_3_peermem 0000:3b:00.0 mlx5_3 peermem
-step mlx5_4_host - mlx5_4 host
-step 0000-4c-00.0_mlx5_4_dmabuf 0000:4c:00.0 mlx5_4 dmabuf
-step 0000-4c-00.0_mlx5_4_peermem 0000:4c:00.0 mlx5_4 peermem
-step mlx5_5_host - mlx5_5 host
-step 0000-5d-00.0_mlx5_5_dmabuf 0000:5d:00.0 mlx5_5 dmabuf
-step 0000-5d-00.0_mlx5_5_peermem 0000:5d:00.0 mlx5_5 peermem
-step mlx5_6_host - mlx5_6 host
-step 0000-9b-00.0_mlx5_6_dmabuf 0000:9b:00.0 mlx5_6 dmabuf
-step 0000-9b-00.0_mlx5_6_peermem 0000:9b:00.0 mlx5_6 peermem
-step mlx5_9_host - mlx5_9 host
-step 0000-bb-00.0_mlx5_9_dmabuf 0000:bb:00.0 mlx5_9 dmabuf
-step 0000-bb-00.0_mlx5_9_peermem 0000:bb:00.0 mlx5_9 peermem
-step mlx5_10_host - mlx5_10 host
-step 0000-cb-00.0_mlx5_10_dmabuf 0000:cb:00.0 mlx5_10 dmabuf
-step 0000-cb-00.0_mlx5_10_peermem 0000:cb:00.0 mlx5_10 peermem
-step mlx5_11_host - mlx5_11 host
-step 0000-db-00.0_mlx5_11_dmabuf 0000:db:00.0 mlx5_11 dmabuf
-step 0000-db-00.0_mlx5_11_peermem 0000:db:00.0 mlx5_11 peermem
+step mlx5_0_host - mlx5_0 host 400 504.1
+step 0000-19-00.0_mlx5_0_dmabuf 0000:19:00.0 mlx5_0 dmabuf 400 504.1
+step 0000-19-00.0_mlx5_0_peermem 0000:19:00.0 mlx5_0 peermem 400 504.1
+step mlx5_3_host - mlx5_3 host 400 504.1
+step 0000-3b-00.0_mlx5_3_dmabuf 0000:3b:00.0 mlx5_3 dmabuf 400 504.1
+step 0000-3b-00.0_mlx5_3_peermem 0000:3b:00.0 mlx5_3 peermem 400 504.1
+step mlx5_4_host - mlx5_4 host 400 504.1
+step 0000-4c-00.0_mlx5_4_dmabuf 0000:4c:00.0 mlx5_4 dmabuf 400 504.1
+step 0000-4c-00.0_mlx5_4_peermem 0000:4c:00.0 mlx5_4 peermem 400 504.1
+step mlx5_5_host - mlx5_5 host 400 504.1
+step 0000-5d-00.0_mlx5_5_dmabuf 0000:5d:00.0 mlx5_5 dmabuf 400 504.1
+step 0000-5d-00.0_mlx5_5_peermem 0000:5d:00.0 mlx5_5 peermem 400 504.1
+step mlx5_6_host - mlx5_6 host 400 504.1
+step 0000-9b-00.0_mlx5_6_dmabuf 0000:9b:00.0 mlx5_6 dmabuf 400 504.1
+step 0000-9b-00.0_mlx5_6_peermem 0000:9b:00.0 mlx5_6 peermem 400 504.1
+step mlx5_9_host - mlx5_9 host 400 504.1
+step 0000-bb-00.0_mlx5_9_dmabuf 0000:bb:00.0 mlx5_9 dmabuf 400 504.1
+step 0000-bb-00.0_mlx5_9_peermem 0000:bb:00.0 mlx5_9 peermem 400 504.1
+step mlx5_10_host - mlx5_10 host 400 504.1
+step 0000-cb-00.0_mlx5_10_dmabuf 0000:cb:00.0 mlx5_10 dmabuf 400 504.1
+step 0000-cb-00.0_mlx5_10_peermem 0000:cb:00.0 mlx5_10 peermem 400 504.1
+step mlx5_11_host - mlx5_11 host 400 504.1
+step 0000-db-00.0_mlx5_11_dmabuf 0000:db:00.0 mlx5_11 dmabuf 400 504.1
+step 0000-db-00.0_mlx5_11_peermem 0000:db:00.0 mlx5_11 peermem 400 504.1
 end
 PLAN
 of=24

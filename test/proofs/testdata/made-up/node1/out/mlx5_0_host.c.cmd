@@ -1,0 +1,1 @@
+ib_write_bw -d mlx5_0 -i 1 -s 65536 -D 5 -F --report_gbits -p 18601  127.0.0.1
