@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds into .bin what the test of a release needs: helm, krew, a registry and a key where
-# they do not lie there yet, and always the release, signed, twice: as .bin/one by `make
+# Builds into .bin what the test of a release needs: helm, krew, a registry, cosign and a key
+# where they do not lie there yet, and always the release, signed, twice: as .bin/one by `make
 # release`, and as .bin/two in another directory, with another umask and time zone and, with
 # COLD=1, an empty build cache. Both are made from a commit of the files of the work tree.
 # usage: [COLD=1] build.sh [one], with "one" to build it once, without git and a signature, and
@@ -16,7 +16,6 @@ missing() {
 command -v buildah >/dev/null || missing buildah buildah
 command -v skopeo >/dev/null || missing skopeo skopeo
 command -v rpm >/dev/null || missing rpm rpm
-command -v openssl >/dev/null || missing openssl openssl
 
 install_tool() { # install_tool PACKAGE@VERSION, with the dependencies it was released with
 	echo "building $1 ..."
@@ -29,6 +28,7 @@ if [ "$stamp" != "$(cat "$bin/stamp" 2>/dev/null)" ]; then
 	echo "building krew ..."
 	CGO_ENABLED=0 go build -C ../../hack/release -o "$bin/krew" sigs.k8s.io/krew/cmd/krew
 	install_tool github.com/distribution/distribution/v3/cmd/registry@v3.1.2
+	rm -f "$bin/cosign"
 	echo "$stamp" >"$bin/stamp"
 fi
 export VERSION=v1.0.0
@@ -36,8 +36,10 @@ unset SOURCE_DATE_EPOCH REVISION SIGN_KEY
 if [ "${1:-}" = one ]; then
 	export SOURCE_DATE_EPOCH=1767225600 REVISION=0123456789abcdef0123456789abcdef01234567
 else
-	export SIGN_KEY="$bin/key.pem"
-	[ -e "$SIGN_KEY" ] || openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$SIGN_KEY"
+	export COSIGN_PASSWORD=passphrase # that of cosign.key
+	[ -e "$bin/cosign" ] || install_tool github.com/sigstore/cosign/v3/cmd/cosign@v3.1.3
+	[ -e "$bin/cosign.key" ] || (cd "$bin" && ./cosign generate-key-pair)
+	export SIGN_KEY="$bin/cosign.key"
 fi
 
 tmp=$(mktemp -d)

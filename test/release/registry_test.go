@@ -36,7 +36,7 @@ const (
 // pulls both again: the image has the digest that it had, the chart its bytes. What the
 // document installs names that image.
 func TestRegistry(t *testing.T) {
-	address, shell := registry(t)
+	address, shell, _ := registry(t)
 	release, err := filepath.Abs(one)
 	if err != nil {
 		t.Fatal(err)
@@ -93,20 +93,25 @@ func imageDigest(t *testing.T) string {
 	return digest
 }
 
-// registry runs a registry until the test ends, and returns its address and a function that runs
-// commands in a directory, which must succeed, and returns what they print.
-func registry(t *testing.T) (address string, shell func(directory, command string) string) {
+// registry runs a registry until the test ends, and returns its address and two functions that run
+// commands in a directory: which must succeed, and return what they print, or which must fail.
+func registry(t *testing.T) (address string, shell func(directory, command string) string, refused func(directory, command string)) {
 	t.Helper()
 	address, certificate := serve(t)
-	home := t.TempDir()
+	environment := []string{"HOME=" + t.TempDir(), "SSL_CERT_FILE=" + certificate}
 	return address, func(directory, command string) string {
-		t.Helper()
-		out, complaints, err := run(t, directory, command, "HOME="+home, "SSL_CERT_FILE="+certificate)
-		if err != nil {
-			t.Fatalf("%s: %v\n%s%s", command, err, out, complaints)
+			t.Helper()
+			out, complaints, err := run(t, directory, command, environment...)
+			if err != nil {
+				t.Fatalf("%s: %v\n%s%s", command, err, out, complaints)
+			}
+			return out
+		}, func(directory, command string) {
+			t.Helper()
+			if out, complaints, err := run(t, directory, command, environment...); err == nil {
+				t.Errorf("%s: no error\n%s%s", command, out, complaints)
+			}
 		}
-		return out
-	}
 }
 
 // run runs commands in a directory with the programs of .bin.

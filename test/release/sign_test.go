@@ -29,21 +29,31 @@ func TestSigned(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS(one)); err != nil {
 		t.Fatal(err)
 	}
-	verify := documented(t, steps, "base64 -d ")
+	byCosign, byOpenSSL := documented(t, steps, "cosign verify-blob "), documented(t, steps, "base64 -d ")
+	provenance := documented(t, steps, "cosign verify-blob-attestation ")
+	all := []string{byCosign, byOpenSSL, provenance}
 	page, err := os.ReadFile(guide)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if first, _, _ := strings.Cut(verify, "\n"); !strings.Contains(string(page), "`"+first+"`") {
-		t.Errorf("%s does not say %s, as %s does", guide, first, steps)
-	}
-	accepted := func(t *testing.T, want bool) {
-		t.Helper()
-		if out, complaints, err := run(t, dir, verify); (err == nil) != want {
-			t.Errorf("%s: error %v\n%s%s", verify, err, out, complaints)
+	for _, command := range all[:2] {
+		if first, _, _ := strings.Cut(command, "\n"); !strings.Contains(string(page), "`"+first+"`") {
+			t.Errorf("%s does not say %s, as %s does", guide, first, steps)
 		}
 	}
-	accepted(t, true)
+	refused := func(t *testing.T, commands ...string) {
+		t.Helper()
+		for _, command := range commands {
+			if out, complaints, err := run(t, dir, command); err == nil {
+				t.Errorf("%s: no error\n%s%s", command, out, complaints)
+			}
+		}
+	}
+	for _, command := range all {
+		if out, complaints, err := run(t, dir, command); err != nil {
+			t.Fatalf("%s: %v\n%s%s", command, err, out, complaints)
+		}
+	}
 	files, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -52,17 +62,27 @@ func TestSigned(t *testing.T) {
 		t.Run(f.Name(), func(t *testing.T) {
 			restore := change(t, filepath.Join(dir, f.Name()), flip)
 			defer restore()
-			accepted(t, false)
+			refused(t, byOpenSSL)
+			switch f.Name() {
+			case "SHA256SUMS", "SHA256SUMS.sig":
+				refused(t, byCosign)
+			case "provenance.intoto.jsonl", "gdr-features-" + version + "-image.tar":
+				refused(t, provenance)
+			}
 		})
 	}
 	t.Run("another key", func(t *testing.T) {
 		other := otherKey(t)
 		restore := change(t, filepath.Join(dir, public), func([]byte) []byte { return other })
 		defer restore()
-		accepted(t, false)
+		refused(t, all...)
 	})
 	t.Run("restored", func(t *testing.T) { // what failed above failed for its change
-		accepted(t, true)
+		for _, command := range all {
+			if _, complaints, err := run(t, dir, command); err != nil {
+				t.Errorf("%s: %v\n%s", command, err, complaints)
+			}
+		}
 	})
 	t.Logf("%d files", len(files))
 }
@@ -146,4 +166,40 @@ func TestProvenance(t *testing.T) {
 	if d := built.ResolvedDependencies; len(d) != 1 || d[0].Digest["gitCommit"] != commit(t) {
 		t.Errorf("it was built from %v, not %s", d, commit(t))
 	}
+}
+
+// TestSignedImage signs image and chart in a registry and verifies both, by the commands of
+// docs/release.md. Another key, and an image that nobody has signed, are refused.
+func TestSignedImage(t *testing.T) {
+	address, shell, refused := registry(t)
+	release, err := filepath.Abs(one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := filepath.Abs(".bin/cosign.key")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("COSIGN_PASSWORD", "passphrase") // as build.sh has it
+	ours := func(command string) string {
+		return strings.NewReplacer("registry.example.com", address, "--key cosign.key", "--key "+key).Replace(command)
+	}
+	push := "skopeo copy --quiet --all oci-archive:gdr-features-" + version + "-image.tar docker://" + address
+	shell(release, push+"/gdr-features:"+version)
+	shell(release, push+"/other:"+version)
+	verify := strings.Split(strings.TrimSpace(ours(documented(t, steps, "cosign verify "))), "\n")
+	if len(verify) != 2 {
+		t.Fatalf("commands %q, want one for the image and one for the chart", verify)
+	}
+	refused(release, verify[0])
+	shell(release, ours(documented(t, steps, "image=")))
+	other := filepath.Join(t.TempDir(), public)
+	if err := os.WriteFile(other, otherKey(t), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range verify {
+		t.Log(shell(release, command))
+		refused(release, strings.ReplaceAll(command, public, other))
+	}
+	refused(release, strings.ReplaceAll(verify[0], "/gdr-features:", "/other:"))
 }
