@@ -43,7 +43,7 @@ A   PIX/PIX  PHB/PHB
 // EFA's driver says in the file p2p whose memory it reaches. The ConnectX, which has no
 // driver, changes nothing.
 func TestEFA(t *testing.T) {
-	m := boot(t, aws(), "")
+	m := boot(t, aws(), "", "-smbios", "type=1,manufacturer=Amazon EC2,product=p5.48xlarge")
 	bare := unused.with(labels{
 		"gpudirect.rdma.connectx": "true", "gdr.gpu.nvidia": "true", "gdr.nic.efa": "true", "gdr.nic.mlx5": "true",
 		"gdr.gpus": "1", "gdr.nics": "2", "gdr.level": "PIX", "gdr.level.best": "PIX", "gdr.nccl-default": "true", "gdr.align": "pcieRoot",
