@@ -201,7 +201,7 @@ func registered(f *judged) string {
 	if p.File != "" {
 		return f.NIC.Module + " says that it reaches GPU memory (" + path.Base(p.File) + ": " + p.Says + ")"
 	}
-	if holder := f.NIC.PeerMemory.Module; strings.Contains(p.By, "/"+holder+"/") {
+	if holder := f.NIC.PeerMemory.Module; holder != "" && strings.Contains(p.By, "/"+holder+"/") {
 		return path.Base(p.By) + " is registered with " + holder
 	}
 	return p.By + " is registered with the RDMA stack"
