@@ -16,6 +16,9 @@ type Degradation struct {
 	// active port, or one of several NICs has no driver. Unknown where none of this is proven and
 	// some of it is not known, and where nothing is judged.
 	Degraded tristate.State
+	// Hidden: Degraded stays unknown, since all that is not known is what a hypervisor does not show
+	// of links. No file was there that could not be read.
+	Hidden bool
 	// Links are those of cards and bridges.
 	Links []Link
 	// FarPorts are the GPUs that cannot use any of their nearest NICs.
@@ -45,11 +48,14 @@ func (v *Verdict) degradation(node *Node) (d Degradation) {
 		d.FarPorts = node.farPorts()
 	}
 	if v.Capable == tristate.True {
-		d.Degraded = tristate.Or(node.nearPortMissing(), d.slowLink(),
+		slow, missing := d.slowLink(), tristate.Or(node.nearPortMissing(),
 			tristate.Of(len(d.FarPorts) > 0 || v.NICDriven == tristate.True && len(d.Unbound) > 0))
-	}
-	if d.Degraded == tristate.False && !node.Matrix.Complete { // what is not identified may be near
-		d.Degraded = tristate.Unknown
+		if missing == tristate.False && !node.Matrix.Complete { // what is not identified may be near
+			missing = tristate.Unknown
+		}
+		d.Degraded = tristate.Or(slow, missing)
+		d.Hidden = slow == tristate.Unknown && missing == tristate.False &&
+			node.Platform.Virtual == tristate.True && !node.PCI.AnyLinkUnread
 	}
 	return d
 }

@@ -131,7 +131,9 @@ var rows = [...]row{
 		if !f.mayHavePairs() || f.Verdict.Capable == tristate.False {
 			return "", false
 		}
-		return answer(f.Verdict.Degraded)
+		// Else a true from before a driver was loaded would stay for ever.
+		text, unknown := answer(f.Verdict.Degraded)
+		return text, unknown && !f.Verdict.Hidden
 	}},
 }
 

@@ -54,7 +54,7 @@ func disagree(r *report.Report) string {
 		return "a slow link, and check does not say so"
 	case value != "" && (r.Labels[label.Capable] != "true" || r.Unknown[label.Degraded]):
 		return "a value where nothing is judged"
-	case value == "" && r.Labels[label.Capable] == "true" && !r.Unknown[label.Degraded]:
+	case value == "" && r.Labels[label.Capable] == "true" && !r.Unknown[label.Degraded] && !r.Verdict.Hidden:
 		return "neither a value nor unknown"
 	}
 	return ""
@@ -182,6 +182,40 @@ func TestDegraded(t *testing.T) {
 		got := strings.Join(slices.Sorted(maps.Keys(codes)), " ")
 		if r.Labels[label.Degraded] != test.want || got != test.codes || disagree(&r) != "" {
 			t.Errorf("%s: %q with %q, want %q with %q %s", name, r.Labels[label.Degraded], got, test.want, test.codes, disagree(&r))
+		}
+	}
+}
+
+// TestDegradedHidden: what links never tell in a virtual machine keeps no label that was published
+// before. What could not be read this time does, and so do links of a machine that put a card to
+// sleep.
+func TestDegradedHidden(t *testing.T) {
+	const near = "0000:19:00.0"
+	hide := func(t *testing.T, dir string) { link(t, dir, near, "max_link_width", "Unknown") }
+	for _, tt := range []struct {
+		name    string
+		virtual bool
+		change  func(*testing.T, string)
+		want    string
+		kept    bool
+	}{
+		{"links that tell", true, func(*testing.T, string) {}, "false", false},
+		{"a link that does not tell", true, hide, "", false},
+		{"and a NIC without driver", true, func(t *testing.T, dir string) { hide(t, dir); unbind(t, dir, near) }, "true", false},
+		{"and a port that cannot be read", true, func(t *testing.T, dir string) { hide(t, dir); portState(t, dir, "mlx5_0", "") }, "", true},
+		{"and a link that cannot be read", true, func(t *testing.T, dir string) { hide(t, dir); link(t, dir, near, "current_link_width", "") }, "", true},
+		{"no virtual machine", false, hide, "", true},
+	} {
+		text := strings.NewReplacer("eth 15b3:101f", "ib 15b3:1021").Replace(hostNICNearest)
+		if tt.virtual {
+			text = "virtual\n" + text
+		}
+		m := parse(t, text)
+		dir := m.Tree(t, state(t, "ready"))
+		tt.change(t, dir)
+		r := collect(t, dir, report.ForPublishing.What)
+		if got, kept := r.Labels[label.Degraded], r.Unknown[label.Degraded]; got != tt.want || kept != tt.kept || disagree(&r) != "" {
+			t.Errorf("%s: %q, kept %t; want %q, %t %s", tt.name, got, kept, tt.want, tt.kept, disagree(&r))
 		}
 	}
 }

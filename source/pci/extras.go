@@ -26,6 +26,7 @@ func (s *scanner) links() {
 		var err error
 		f.Link, err = readLink(s.fs, f.Address)
 		s.unread(err)
+		s.inv.AnyLinkUnread = s.inv.AnyLinkUnread || err != nil
 		if l := f.link(); coherent && err != nil && (l.MaxSpeed == 0 || l.MaxWidth == 0) {
 			s.inv.LinksUnread = true
 		}

@@ -39,6 +39,8 @@ type Inventory struct {
 	// LinksUnread: a GPU shares memory with its CPU, and the link of some GPU, NIC or bridge could
 	// not be read, by which NCCL chooses among NICs there.
 	LinksUnread bool
+	// AnyLinkUnread: some file of a link is there and could not be read.
+	AnyLinkUnread bool
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
 }

@@ -51,7 +51,7 @@ func TestEFA(t *testing.T) {
 	m.expectTopology(root)
 	a := m.startAgent(bare)
 	// A provider that is for AWS's own accelerators proves nothing for a GPU.
-	port := labels{"gdr.link": "unspecified", "gdr.rate": "100"}
+	port := labels{"gdr.link": "unspecified", "gdr.rate": "100", "gdr.degraded": ""} // links do not tell
 	m.load("neuron")
 	m.loadNeeds("efa")
 	a.soon(func() []time.Duration {
