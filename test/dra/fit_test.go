@@ -28,7 +28,8 @@ func TestFit(t *testing.T) {
 		name := resourceapi.QualifiedName(dra.Name(claim.Attribute))
 		m := assign.NewMachine(&s.report.Node, func(string) bool { return true })
 		gpus, near, cards := map[string]int{}, map[string]map[*assign.NIC]bool{}, map[string]map[pci.Address]int{}
-		for _, c := range m.Assign(m.EveryGPU(), nil).Choices {
+		anyLayer := func(n *assign.NIC) bool { return n.Aside == "" || n.OtherLayer } // a claim pairs one GPU with one NIC
+		for _, c := range m.Assign(m.EveryGPU(), anyLayer).Choices {
 			value := text(s.attributes[c.GPU.Address.String()][name])
 			if near[value] == nil {
 				near[value], cards[value] = map[*assign.NIC]bool{}, map[pci.Address]int{}

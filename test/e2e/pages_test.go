@@ -101,7 +101,7 @@ func topTest(t *testing.T) string {
 // names are what the text calls commands that blocks show in full.
 var names = []string{
 	"kubectl describe node", "kubectl apply", "kubectl apply -k", "kubectl delete -k", "kubectl get nodes -L",
-	"helm test", "helm uninstall", "helm upgrade", "helm template", "kubectl rollout undo",
+	"helm push", "helm test", "helm uninstall", "helm upgrade", "helm template", "kubectl rollout undo",
 }
 
 // ranElsewhere are commands that need more than TestPagesCommands has, by how they begin.
