@@ -19,6 +19,13 @@ var (
 	mi300x = mpqemu.Function{Vendor: amd, Device: 0x74a1, Class: accelerator}
 )
 
+// QEMU's arguments that make a machine one of a cloud whose guests are published to do
+// GPUDirect RDMA: below an emulated switch readiness is unknown otherwise.
+var (
+	amazonEC2 = []string{"-smbios", "type=1,manufacturer=Amazon EC2,product=p5.48xlarge"}
+	azure     = []string{"-smbios", "type=1,manufacturer=Microsoft Corporation,product=Virtual Machine"}
+)
+
 // aws is a machine with an EFA and a ConnectX.
 //
 //	host 20, node 0: port: switch: GPU A
@@ -43,7 +50,7 @@ A   PIX/PIX  PHB/PHB
 // EFA's driver says in the file p2p whose memory it reaches. The ConnectX, which has no
 // driver, changes nothing.
 func TestEFA(t *testing.T) {
-	m := boot(t, aws(), "", "-smbios", "type=1,manufacturer=Amazon EC2,product=p5.48xlarge")
+	m := boot(t, aws(), "", amazonEC2...)
 	bare := unused.with(labels{
 		"gpudirect.rdma.connectx": "true", "gdr.gpu.nvidia": "true", "gdr.nic.efa": "true", "gdr.nic.mlx5": "true",
 		"gdr.gpus": "1", "gdr.nics": "2", "gdr.level": "PIX", "gdr.level.best": "PIX", "gdr.nccl-default": "true", "gdr.align": "pcieRoot",
@@ -110,7 +117,7 @@ N   PIX/PIX
 // it and the NIC's driver hold that module. AMD's driver holds it by no link, and is
 // listed below memory_peers.
 func TestTwoVendors(t *testing.T) {
-	m := boot(t, mixed(), "")
+	m := boot(t, mixed(), "", azure...)
 	bare := unused.with(labels{
 		"gpudirect.rdma.connectx": "false", "gdr.gpu.amd": "true", "gdr.gpu.nvidia": "true", "gdr.nic.bnxt_re": "true",
 		"gdr.gpus": "2", "gdr.nics": "1", "gdr.level": "PIX", "gdr.level.best": "PIX", "gdr.nccl-default": "true", "gdr.align": "pcieRoot",
@@ -123,7 +130,8 @@ func TestTwoVendors(t *testing.T) {
 	a.expect("bnxt_en loaded", bare.with(labels{"gdr.reason": "NoRDMADevice"}), func() { m.load("bnxt_en") })
 
 	usable := bare.with(labels{
-		"gdr.link": "ethernet", "gdr.rate": "100", "gpudirect.rdma": "true", "gdr.reason": "", "gdr.dmabuf": "true",
+		"gdr.link": "ethernet", "gdr.rate": "100", "gdr.degraded": "", // links do not tell
+		"gpudirect.rdma": "true", "gdr.reason": "", "gdr.dmabuf": "true",
 	})
 	a.expect("the kernel's own bnxt_re loaded", usable, func() { m.load("inbox/bnxt_re") })
 	m.driven = map[string]driven{"N": {driver: "nvidia"}, "t": {"bnxt_en", "bnxt_re0"}}
@@ -160,7 +168,7 @@ func (m *machine) amdgpu(bare labels) {
 	m.load("amdgpu")
 	m.expectLabels(root, bare.with(labels{"gdr.reason": "NoRDMADevice"}))
 	m.load("bnxt_re")
-	port := bare.with(labels{"gdr.link": "ethernet", "gdr.rate": "100"})
+	port := bare.with(labels{"gdr.link": "ethernet", "gdr.rate": "100", "gdr.degraded": ""})
 	a := m.startAgent(port.with(labels{"gdr.reason": "PeermemNotLoaded"}))
 	usable := port.with(labels{"gpudirect.rdma": "true", "gdr.reason": "", "gdr.peermem": "true"})
 	a.expect("a process opens /dev/kfd", usable, func() { m.try(wire.Request{Command: wire.Read, Path: "/dev/kfd"}) })
@@ -193,7 +201,7 @@ M   PIX/PIX
 
 // amdgpu is loaded after ib_peer_mem, and registers at once.
 func TestInstinct(t *testing.T) {
-	m := boot(t, instinct(), "")
+	m := boot(t, instinct(), "", azure...)
 	bare := unused.with(labels{
 		"gdr.gpu.amd": "true", "gdr.nic.ionic": "true", "gdr.gpus": "1", "gdr.nics": "1",
 		"gdr.level": "PIX", "gdr.level.best": "PIX", "gdr.nccl-default": "true", "gdr.align": "pcieRoot",
@@ -206,7 +214,7 @@ func TestInstinct(t *testing.T) {
 	client := bare.with(labels{"gdr.peermem": "true"})
 	a.expect("amdgpu loaded", client.with(labels{"gdr.reason": "NICDriverNotLoaded"}), func() { m.load("amdgpu") })
 	a.expect("ionic loaded", client.with(labels{"gdr.reason": "NoRDMADevice"}), func() { m.load("ionic") })
-	usable := client.with(labels{"gdr.link": "ethernet", "gdr.rate": "100", "gpudirect.rdma": "true", "gdr.reason": ""})
+	usable := client.with(labels{"gdr.link": "ethernet", "gdr.rate": "100", "gdr.degraded": "", "gpudirect.rdma": "true", "gdr.reason": ""})
 	a.expect("ionic_rdma loaded", usable, func() { m.load("ionic_rdma") })
 	m.driven = map[string]driven{"M": {driver: "amdgpu"}, "p": {"ionic", "ionic_0"}}
 	for _, uid := range []uint32{root, nobody} {

@@ -15,11 +15,7 @@ import (
 func TestTopology(t *testing.T) {
 	m := boot(t, node(), "")
 	for _, uid := range []uint32{root, nobody} {
-		want := bare
-		if uid != root {
-			want = bare
-		}
-		m.expectLabels(uid, want)
+		m.expectLabels(uid, bare)
 		m.expectTopology(uid)
 		v := m.expectFindings(uid, map[string]string{
 			"hardware": "OK", "gpu-driver": "FAIL GPUDriverNotLoaded", "nic-driver": "FAIL NICDriverNotLoaded",
