@@ -71,13 +71,13 @@ check() {
 		"$go" test "${uncached[@]}" -v -run TestKilled ./internal/publish/featurefile -kills 1000
 		"$go" test "${uncached[@]}" -v -tags faults ./test/faults
 		;;
+	mutate) "$go" test "${uncached[@]}" -trimpath -v -tags mutate ./test/mutate -every "${EVERY:-64}" ;; #: do tests notice wrong judgements? EVERY=N (3 min)
 	# By hand:
 	fleet) #: NODES=5000 agents and one API server (10 min)
 		./test/e2e/build.sh
 		"$go" build -o test/e2e/.bin/fleet ./test/fleet
 		within test/e2e env FLEET_NODES="${NODES:-5000}" "$go" test -tags fleet "${uncached[@]}" -v -run '^TestFleet$' .
 		;;
-	mutate) "$go" test "${uncached[@]}" -trimpath -v -tags mutate ./test/mutate -every "${EVERY:-128}" ;; #: do tests notice wrong judgements? EVERY=N
 	frameworks) #: env, parsers: {VLLM,SGLANG,MODELEXPRESS}_SRC= MOONCAKE_PARSER=
 		make build
 		"$go" test "${uncached[@]}" -tags frameworks -v ./test/frameworks

@@ -83,6 +83,14 @@ func TestServedBy(t *testing.T) {
 			n.Kmod.Peers = sample.Peers(no)
 			n.Kmod.Peers.Directories["/sys/kernel/mm/memory_peers/nv_mem"] = yes
 		}, "/sys/kernel/mm/memory_peers/nv_mem is registered with the RDMA stack"},
+		{"a directory beside the module of Broadcom", func(n *sample.Node) {
+			broadcom(n)
+			n.PCI.Functions[sample.GPU] = sample.Function(0x10, 0x1002, 0x74a1, 0x120000, "amdgpu")
+			n.Kmod.Drivers = map[string]kmod.Driver{"amd": {Loaded: yes, Open: no}}
+			n.Kmod.Peers = sample.Peers(no)
+			n.Kmod.Peers.Holders["ib_peer_mem"] = kmod.Holders{Listed: yes, Module: yes, Names: []string{"bnxt_re"}}
+			n.Kmod.Peers.Directories["/sys/kernel/mm/memory_peers/amdkfd"] = yes
+		}, "/sys/kernel/mm/memory_peers/amdkfd is registered with the RDMA stack"},
 		{"the module of Broadcom", func(n *sample.Node) {
 			broadcom(n)
 			n.Kmod.Peers.Holders["ib_peer_mem"] = kmod.Holders{Listed: yes, Module: yes, Names: []string{"nvidia_peermem", "bnxt_re"}}

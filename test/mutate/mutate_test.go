@@ -62,7 +62,7 @@ type suite struct {
 }
 
 var (
-	every = flag.Uint("every", 128, "take every `n`th mutant")
+	every = flag.Uint("every", 64, "take every `n`th mutant")
 	only  = flag.String("only", "", "take all mutants whose name matches this `regexp`")
 )
 

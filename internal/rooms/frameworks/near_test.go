@@ -3,6 +3,7 @@ package frameworks_test
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -240,6 +241,7 @@ func TestPublishedLists(t *testing.T) {
 
 // TestNCCLNotes: what in the environment keeps NCCL from using all of a list.
 func TestNCCLNotes(t *testing.T) {
+	one := regexp.MustCompile(`(?m)^ *0000:1[56]:00\.1 .*\n`).ReplaceAllString(twoCards, "")
 	uneven := strings.Replace(twoPorts, "        0000:24:00.1 eth 15b3:1021 rdma=mlx5_3\n", "", 1)
 	for _, tt := range []struct {
 		name, machine, variable, value, want string
@@ -248,6 +250,7 @@ func TestNCCLNotes(t *testing.T) {
 		{"the ports of a card are one device", twoPorts, "NCCL_NETDEVS_POLICY", "MAX:1", ""},
 		{"another policy", twoCards, "NCCL_NETDEVS_POLICY", "ALL", ""},
 		{"ports apart", twoPorts, "NCCL_IB_MERGE_NICS", "0", "NCCL_IB_MERGE_NICS=0 is set: NCCL does not join the ports of a card, and each channel uses one of them."},
+		{"one port a card", one, "NCCL_IB_MERGE_NICS", "0", ""},
 		{"ports together", twoPorts, "NCCL_IB_MERGE_NICS", "1", ""},
 		{"even rails", twoPorts, "NCCL_CROSS_NIC", "0", ""},
 		{"uneven rails", uneven, "NCCL_CROSS_NIC", "0", "NCCL_CROSS_NIC=0 is set: NCCL stays on one rail from node to node, and rails are uneven here."},
