@@ -61,7 +61,7 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
   gdr-features --root node7 check --pod --image job  # job: an unpacked image; node7: a snapshot
   gdr-features check --expect fleet.yaml
   gdr-features check -o json | jq -r '.findings[] | select(.status != "OK") | .fix'`,
-		Args: cobra.NoArgs,
+		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			limit, err := limitOf(level)
 			if err != nil {

@@ -49,7 +49,7 @@ error.`,
   gdr-features claim --nic-driver sriovnetwork.k8snetworkplumbingwg.io
   gdr-features claim --derived                       # alpha in Kubernetes 1.37
   gdr-features --root node7 claim                    # from a snapshot of another machine`,
-		Args: cobra.NoArgs,
+		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.Pairs < 1 || o.Pairs > dra.MaxPairs {
 				return fmt.Errorf("--pairs %d: a claim has 1 to %d pairs", o.Pairs, dra.MaxPairs)

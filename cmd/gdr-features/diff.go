@@ -36,7 +36,7 @@ Exit status: 0 alike; 2 something changed; 1 on an error.`,
   gdr-features diff yesterday /            # later: what is different now
   gdr-features diff node7 node8            # why is one of two nodes slow?
   gdr-features diff -o json yesterday / | jq -r '.changes[] | select(.fact == "check") | .new'`,
-		Args: cobra.ExactArgs(2),
+		Args: cli.Args(2, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("root") {
 				return errors.New("--root does not go with diff, which takes OLD and NEW")

@@ -69,7 +69,7 @@ error.`,
   gdr-features env                                   # what --for takes
   gdr-features env --check                           # are the variables of this shell right?
   gdr-features env --check map.json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.contradiction(cmd, args); err != nil {
 				return err

@@ -31,7 +31,7 @@ on standard error.`,
   gdr-features labels -o json
   cd /etc/kubernetes/node-feature-discovery   # NFD must never see half a file: write it elsewhere, then move it
   gdr-features labels > gdr.tmp && mv gdr.tmp features.d/gdr-features.features`,
-		Args: cobra.NoArgs,
+		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.labels(cmd.Context(), o) },
 	}
 	cli.Output(c, &o.format, "text or json", "text", "json")

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"gdr-features/internal/cli"
 )
 
 // write writes what a command prints: to standard output, or to a file of this name.
@@ -50,7 +52,7 @@ any image of the same processor: an initContainer of this image copies it to an 
 and the next one, of the job's own image, runs check --pod from there and sees the job's
 libraries (docs/pod.md).`,
 		Example: `  gdr-features copy /gdr`,
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			from, err := os.Executable()
 			if err != nil {

@@ -63,7 +63,7 @@ port that is down, a GPU that is divided into MIG instances, a NIC without a GID
 Exit status: 0 there is something to measure; 2 there is nothing; 1 on an error.`,
 		Example: `  gdr-features proof plan > proof.sh && sh proof.sh out; gdr-features proof read out
   gdr-features proof plan -o json | jq -r '.notMeasured[] | .what + ": " + .why'`,
-		Args: cobra.NoArgs,
+		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.planProof(cmd.Context(), format, file) },
 	}
 	cli.Output(c, &format, "sh or json", "sh", "json")

@@ -112,6 +112,7 @@ the variables are ignored.`,
 	}
 	variables[recording] = machineflags.FileFlags
 	refuseUnknownShells(c)
+	refuseUnknownTopics(c)
 	return c
 }
 
@@ -128,6 +129,22 @@ func refuseUnknownShells(c *cobra.Command) {
 			return fmt.Errorf("no completion for %q; there is one for bash, fish, powershell and zsh", args[0])
 		}
 		return cmd.Help()
+	}
+}
+
+// refuseUnknownTopics makes help for an unknown command an error, where cobra prints the help
+// of the program.
+func refuseUnknownTopics(c *cobra.Command) {
+	c.InitDefaultHelpCmd()
+	help, _, err := c.Find([]string{"help"})
+	if err != nil || help == c {
+		return
+	}
+	help.Args = func(_ *cobra.Command, args []string) error {
+		if topic, _, err := c.Find(args); err != nil || topic == c {
+			return noCommand(c, args)
+		}
+		return nil
 	}
 }
 

@@ -37,7 +37,7 @@ Run it as root: what only root may read (ACS, VPD) is missing otherwise. Results
   gdr-features --root node7.snapshot check           # on any other machine
   ssh node7 sudo gdr-features snapshot > node7.snapshot
   diff <(ssh node7 gdr-features snapshot) <(ssh node8 gdr-features snapshot)`,
-		Args: cobra.NoArgs,
+		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			text, err := a.snapshot(cmd.Context())
 			if err != nil {

@@ -70,7 +70,7 @@ not known is left out, and a comment says so.`,
   gdr-features topo -o nccl-xml > topo.xml   # then: export NCCL_TOPO_FILE=$PWD/topo.xml
   gdr-features topo --topology-file topo.xml
   gdr-features topo -o slurm | sed "s/=NODE /=$(hostname -s) /"`,
-		Args: cobra.NoArgs,
+		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			as := topoFormats[slices.Index(names, format)]
 			r, err := a.collect(cmd.Context(), *as.reads)

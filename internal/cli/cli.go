@@ -103,6 +103,19 @@ func oneLine(w io.Writer, err error) {
 	fmt.Fprintf(w, "gdr-features: %s\n", sanitize.Terminal(strings.ReplaceAll(err.Error(), "\n", "; ")))
 }
 
+// Args lets a command have from least to most arguments.
+func Args(least, most int) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return fmt.Errorf("an argument is missing; usage: %s", c.UseLine())
+		case len(args) > most:
+			return fmt.Errorf("unexpected argument %q; usage: %s", args[most], c.UseLine())
+		}
+		return nil
+	}
+}
+
 // Version is the version set by the linker, or else the one that the toolchain
 // recorded: the module's version, or the commit it was built from.
 func Version(linked string) string {
@@ -126,7 +139,7 @@ func VersionCommand(program, linked string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  cobra.NoArgs,
+		Args:  Args(0, 0),
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(c.OutOrStdout(), "%s %s %s %s/%s\n", program, Version(linked), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return err

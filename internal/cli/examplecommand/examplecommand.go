@@ -5,6 +5,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gdr-features/deploy/examples"
+	"gdr-features/internal/cli"
 	"gdr-features/internal/cli/nodescommand"
 )
 
@@ -28,7 +29,7 @@ status: 0; 1 on an error, also when no ready node is selected.`,
 		Example: `  kubectl gdr example                             # which there are
   kubectl gdr example nccl > job.yaml && grep TODO job.yaml
   kubectl gdr example vllm -l pool=inference --job-namespace serving`,
-		Args:      cobra.MaximumNArgs(1),
+		Args:      cli.Args(0, 1),
 		ValidArgs: examples.Names(),
 	}
 	o.Access(c)

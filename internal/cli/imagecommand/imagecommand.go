@@ -38,7 +38,7 @@ image with the node. This command needs neither, and runs on macOS and Windows, 
 Exit status: 0; 2 if programs in the image cannot open any RDMA device; 1 on an error.`,
 		Example: `  crane export registry.example.com/job:v1 - | tar -x -C job && kubectl gdr image job
   LD_LIBRARY_PATH=/opt/hpcx/ucx/lib kubectl gdr image -o json job | jq .frameworks`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.Args(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			root, err := os.OpenRoot(args[0])
 			if err != nil {

@@ -53,7 +53,7 @@ did not, or failed; 3 the log does not tell; 1 on an error.`,
 		Example: `  ` + program + ` log job.log
   kubectl logs -l job-name=train --prefix --tail=-1 | ` + program + ` log
 ` + more + `  ` + program + ` log -o json job.log | jq -r '.ranks[] | select(.gdr == "false") | .node' | sort -u`,
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Args(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := a.read(args)
 			if err == nil && a.Because != nil {

@@ -210,7 +210,7 @@ the environment, and that over the file. The log level is info by default.`,
   gdr-features run --publish file                     # a feature file for the nfd-worker of this node
   gdr-features run --once --kubeconfig ~/.kube/config --node-name n1 --namespace gdr-features
   gdr-features run --cleanup --publish file           # remove the feature file`,
-		Args: cobra.NoArgs,
+		Args: cli.Args(0, 0),
 	}
 	agent.Define(c.Flags(), os.Getenv)
 	cli.List(c, "publish", config.Publishers...)

@@ -85,7 +85,7 @@ no value: the label or finding was new, or has gone. Exit status: 0; 1 on an
 error, also when the node has published nothing.`,
 		Example: `  kubectl gdr history hgx-2
   kubectl gdr history hgx-2 -o json | jq '.changes[] | select(.name == "gdr.rate")'`,
-		Args: cobra.ExactArgs(1),
+		Args: cli.Args(1, 1),
 	}
 	o.Access(c)
 	cli.Output(c, &o.Output, "table or json", "table", "json")
