@@ -66,7 +66,7 @@ func TestRunWithoutAgent(t *testing.T) {
 		{"run --once", 0o644, 1, "gdr-features: " + program + "-agent: permission denied; install gdr-features-agent beside gdr-features\n"},
 		{"run --no-such-flag", 0, 1, "gdr-features: unknown flag: --no-such-flag\n"},
 		{"run --interval soon", 0, 1, `gdr-features: invalid argument "soon" for "--interval" flag: time: invalid duration "soon"` + "\n"},
-		{"run too many", 0, 1, `gdr-features: unknown command "too" for "gdr-features run"` + "\n"},
+		{"run too many", 0, 1, `gdr-features: unexpected argument "too"; usage: gdr-features run [flags]` + "\n"},
 		{"run --help", 0, 0, ""},
 		{"help run", 0, 0, ""},
 	} {
