@@ -55,8 +55,7 @@ TAGS    = image,release,packages,vm,faults,nccl,frameworks,worker,slurm,fleet,gp
 lint: ## run the linters and check go.mod, in every module (3 min)
 	$(GO) mod tidy -diff
 	$(GO) list -m all > /dev/null
-	$(GO) run $(GOLANGCI_LINT) run ./...
-	$(GO) run $(GOLANGCI_LINT) run --build-tags $(TAGS) ./test/... ./nfdsource
+	$(GO) run $(GOLANGCI_LINT) run --build-tags $(TAGS) ./...
 	set -e; for module in $(MODULES); do \
 		$(GO) -C $$module mod tidy -diff; \
 		(cd $$module && $(GO) run $(GOLANGCI_LINT) run --config '$(CURDIR)/.golangci.yml' --build-tags $(TAGS) ./...); \
@@ -85,7 +84,7 @@ install: build ## install below DESTDIR and PREFIX, /usr/local
 e2e: ## test with a real NFD and API server (7 min; buildah, skopeo, rpm)
 	@./test/release/build.sh one
 	@./test/e2e/build.sh
-	cd test/e2e && $(GO) run $(GOTESTSUM) $(UNCACHED) -parallel 8 ./...
+	cd test/e2e && $(GO) run $(GOTESTSUM) $(UNCACHED) $(E2EFLAGS) -parallel 8 ./...
 
 .PHONY: e2e-vm
 e2e-vm: ## test on a real kernel in QEMU (8 min; qemu-system-x86, gcc)

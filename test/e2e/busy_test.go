@@ -18,6 +18,15 @@ func within(t *testing.T, what string, took, limit time.Duration, busy func() st
 	}
 }
 
+// inFull leaves a test that takes longer to make e2e and .ci/run full: the gate of each change
+// passes -short, and lists what is left out.
+func inFull(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skipf("%s is not judged here: .ci/run full runs it", t.Name())
+	}
+}
+
 // watchLoad sleeps for a moment, again and again. The function that it returns ends that, and
 // tells why times measured meanwhile are meaningless, or "": one of the sleeps took much
 // longer than asked for, as do those of the programs under test.

@@ -24,7 +24,10 @@ const old = "old"
 // TestUpgrade upgrades the agents of a cluster node by node from the version that was
 // published before, and goes back. At each moment each Node has the labels that its agent has
 // published: none is missing for a moment, and none has another value.
-func TestUpgrade(t *testing.T) { testUpgrade(t, "") }
+func TestUpgrade(t *testing.T) {
+	inFull(t)
+	testUpgrade(t, "")
+}
 
 // testUpgrade is TestUpgrade with the NFD in a directory below .bin.
 func testUpgrade(t *testing.T, nfd string) {
