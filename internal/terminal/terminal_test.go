@@ -92,11 +92,12 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// FuzzBreak: no line is too wide, and no text is lost but spaces. What marks do to the width of
-// their neighbours is left out.
+// FuzzBreak: no line is too wide, and no text is lost but spaces; a tie becomes one. What marks do
+// to the width of their neighbours is left out.
 func FuzzBreak(f *testing.F) {
 	f.Add("WARN  peermem  a text that is too long", 20)
 	f.Add("\t\x1b[1mbold\x1b[0m 名前", 30)
+	f.Add("run "+Whole("modprobe nvidia_peermem"), 20)
 	f.Fuzz(func(t *testing.T, text string, width int) {
 		if width < narrowest || width > 300 {
 			return
@@ -108,7 +109,7 @@ func FuzzBreak(f *testing.F) {
 				t.Errorf("%d columns: %q", w, line)
 			}
 		}
-		bare := func(s string) string { return strings.NewReplacer(" ", "", "\n", "").Replace(s) }
+		bare := func(s string) string { return strings.NewReplacer(" ", "", tie, "", "\n", "").Replace(s) }
 		if bare(out) != bare(text) {
 			t.Errorf("%q becomes %q", text, out)
 		}
