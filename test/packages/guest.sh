@@ -26,7 +26,7 @@ gdr-features check >/tmp/check || status=$?
 man gdr-features-check | grep -q 'gdr-features check'
 [ "$(gdr-features-agent version | cut -d' ' -f2)" = v1.0.0 ]
 man gdr-features-agent | grep -q 'gdr-features run'
-man kubectl-gdr | grep -q 'one line for each node\|NodeFeature'
+man kubectl-gdr | grep -q 'kubectl gdr'
 [ "$(systemctl is-enabled gdr-features || :)" = disabled ]
 [ "$(systemctl is-active gdr-features || :)" = inactive ]
 systemd-analyze verify gdr-features.service
