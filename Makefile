@@ -81,7 +81,7 @@ install: build ## install below DESTDIR and PREFIX, /usr/local
 	@./hack/install.sh '$(DESTDIR)$(PREFIX)'
 
 .PHONY: e2e
-e2e: ## test with a real NFD and API server (7 min; buildah, skopeo, rpm)
+e2e: ## test with a real NFD and API server (13 min; buildah, skopeo, rpm)
 	@./test/release/build.sh one
 	@./test/e2e/build.sh
 	cd test/e2e && $(GO) run $(GOTESTSUM) $(UNCACHED) $(E2EFLAGS) -parallel 8 ./...
