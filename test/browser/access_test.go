@@ -57,7 +57,7 @@ func (w *machine) bright() map[string][]string {
 	return bright
 }
 
-// TestKeyboard: the Tab key reaches every GPU and NIC once, shows where it is, and
+// TestKeyboard: the Tab key reaches every GPU and NIC, shows where it is, and
 // leaves bright what is nearest; a click does the same.
 func TestKeyboard(t *testing.T) {
 	ctx := window(t)
@@ -75,13 +75,19 @@ func TestKeyboard(t *testing.T) {
 				}
 			}
 			reached := map[string]bool{}
-			for range bright {
+			const links = 40 // at most, before the last of them
+			for range len(bright) + links {
 				var f focused
 				if err := chromedp.Run(tab, chromedp.KeyEvent(kb.Tab), chromedp.Evaluate(whatIsFocused, &f)); err != nil {
 					t.Fatal(err)
 				}
+				if f.ID == "" { // a link to what a code means
+					continue
+				}
 				check(f)
-				reached[f.ID] = true
+				if reached[f.ID] = true; len(reached) == len(bright) {
+					break
+				}
 			}
 			if len(reached) != len(bright) {
 				t.Errorf("reached %d of %d GPUs and NICs", len(reached), len(bright))

@@ -58,7 +58,7 @@ func largest(t *testing.T) string {
 	}
 	for i := range 16 {
 		fmt.Fprintf(&text, "pci%04x:00 numa=%d\n", i, i/8)
-		line(2, i, 0, 1, "port 8086:1")
+		line(2, i, 0, 1, "port 8086:352a")
 		line(4, i, 1, 0, "switch 1000:c030")
 		for j := range 4 {
 			bus := 16 + 8*j

@@ -49,6 +49,8 @@
     range.selectNodeContents(node);
     const style = getComputedStyle(e), under = background(e), box = e.closest(boxed)?.getBoundingClientRect();
     for (const rect of range.getClientRects()) {
+      // The blank at which a line of pre-wrap is broken hangs over the edge, and shows nothing.
+      if (style.whiteSpace === "pre-wrap" && rect.width < parseFloat(style.fontSize) && box && rect.right > box.right) continue;
       texts.push({e, rect, box, under, text: node.data.trim().slice(0, 60), size: parseFloat(style.fontSize), contrast: contrast(rgba(style.color), under)});
     }
   }
