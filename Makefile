@@ -45,7 +45,7 @@ CHECK = GOFLAGS="$${GOFLAGS:--trimpath}" $(GO)
 check: ## after every step: build, vet, quick tests (2 min)
 	$(CHECK) vet ./...
 	$(CHECK) vet -tags vm ./test/vm
-	@started=$$(date +%s); GOGC=400 $(CHECK) test -short -vet=off ./... && echo "tests took $$(( $$(date +%s) - started )) s"
+	@started=$$(date +%s); GOGC=400 $(CHECK) test -short -vet=off -timeout 60m ./... && echo "tests took $$(( $$(date +%s) - started )) s"
 
 # Modules of their own, and the build tags of their tests.
 MODULES = hack/release examples/nfd-worker examples/levels test/chart test/monitoring test/browser test/dra test/e2e

@@ -55,7 +55,7 @@ func (v *Verdict) degradation(node *Node) (d Degradation) {
 		}
 		d.Degraded = tristate.Or(slow, missing)
 		d.Hidden = slow == tristate.Unknown && missing == tristate.False &&
-			node.Platform.Virtual == tristate.True && !node.PCI.AnyLinkUnread
+			node.Guest() && !node.PCI.AnyLinkUnread
 	}
 	return d
 }

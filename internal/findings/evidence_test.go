@@ -133,7 +133,10 @@ func writeMachines(t *testing.T, page *strings.Builder) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		rated := lines(t, "../../testdata/nccl/"+m.Name+".txt", "")
+		rated, answers := 0, "../../testdata/nccl/"+m.Name+".txt"
+		if _, err := os.Stat(answers); err == nil { // not yet recorded: test/nccl/README.md
+			rated = lines(t, answers, "")
+		}
 		pairs += rated
 		if m.Evidence == "" {
 			made++
