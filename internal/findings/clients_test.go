@@ -59,7 +59,7 @@ func TestHardwareAlone(t *testing.T) {
 		"no GPU that could be read": {func(n *sample.Node) { n.PCI.Functions[sample.GPU] = unread }, true},
 		"no NIC that could be read": {func(n *sample.Node) { n.PCI.Functions[sample.NIC] = unread }, false},
 		"a GeForce":                 {func(n *sample.Node) { n.GPU().Device = 0x2684 }, true},
-		"a NIC that is not judged":  {func(n *sample.Node) { n.NIC().Vendor, n.NIC().Device, n.NIC().Class = 0x8086, 0x1591, 0x020000 }, true},
+		"a NIC that is not judged":  {func(n *sample.Node) { n.NIC().Vendor, n.NIC().Device, n.NIC().Class = 0x1fff, 0x0001, 0x020000 }, true},
 	} {
 		n := sample.Ready()
 		tt.change(n)
