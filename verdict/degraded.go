@@ -16,8 +16,8 @@ type Degradation struct {
 	// active port, or one of several NICs has no driver. Unknown where none of this is proven and
 	// some of it is not known, and where nothing is judged.
 	Degraded tristate.State
-	// Hidden: Degraded stays unknown, since all that is not known is what a hypervisor does not show
-	// of links. No file was there that could not be read.
+	// Hidden: Degraded will stay unknown. This is a virtual machine, only its links are not known,
+	// and every file of a link that exists was read.
 	Hidden bool
 	// Links are those of cards and bridges.
 	Links []Link

@@ -78,9 +78,9 @@ func TestIOMMUOfGrace(t *testing.T) {
 	}
 }
 
-// TestACSOfEmulated: why ACS is unknown: the bridges are the hypervisor's, they cannot be read, or
+// TestACSUnknown: why ACS is unknown: the bridges are the hypervisor's, they cannot be read, or
 // there are none.
-func TestACSOfEmulated(t *testing.T) {
+func TestACSUnknown(t *testing.T) {
 	for want, change := range map[string]func(n *sample.Node, bridge *pci.Function){
 		"emulated": func(n *sample.Node, bridge *pci.Function) {
 			bridge.Vendor, bridge.Device = 0x104c, 0x8232

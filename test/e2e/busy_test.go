@@ -18,9 +18,9 @@ func within(t *testing.T, what string, took, limit time.Duration, busy func() st
 	}
 }
 
-// inFull leaves a test that takes longer to make e2e and .ci/run full: the gate of each change
-// passes -short, and lists what is left out.
-func inFull(t *testing.T) {
+// slow skips a slow test where -short is given, as in the gate of each change, which lists what it
+// skipped. make e2e and .ci/run full run it.
+func slow(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
 		t.Skipf("%s is not judged here: .ci/run full runs it", t.Name())

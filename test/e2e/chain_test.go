@@ -64,7 +64,7 @@ func (n *chainNode) edit(patch string) {
 // TestChain breaks what is between the agents and the labels of Nodes, link by link; kubectl gdr names
 // the link. Node Feature Discovery is the real one, with the settings that keep labels back.
 func TestChain(t *testing.T) {
-	inFull(t)
+	slow(t)
 	c := ownCluster(t, "chain", "", (*cluster).start)
 	kubeconfig, err := c.kubeconfig(c.dir, "admin", c.admin.token)
 	if err != nil {

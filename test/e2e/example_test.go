@@ -56,7 +56,7 @@ var exampleNodes = map[string]struct {
 // TestExample: what kubectl gdr example prints applies on the API server, for nodes as clusters
 // have them. A TODO is a comment, so the file applies before it is filled in, too.
 func TestExample(t *testing.T) {
-	inFull(t)
+	slow(t)
 	t.Parallel()
 	install(t, "mpijobs.yaml")
 	applyText(t, networkAttachments)

@@ -16,7 +16,7 @@ import (
 // blocks of "Upgrade" and "Uninstall" that name it. Where something would change in the cluster,
 // it is a dry run, and helm template for helm install.
 func TestInstallPage(t *testing.T) {
-	inFull(t)
+	slow(t)
 	t.Parallel()
 	const (
 		page  = deploy + "/README.md"

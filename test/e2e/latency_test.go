@@ -16,7 +16,7 @@ import (
 // second. No test runs at the same time. Where the machine is too busy to tell, the test is
 // skipped and says so.
 func TestLatency(t *testing.T) {
-	inFull(t)
+	slow(t)
 	const nodes, changes, limit = 10, 20, 2 * time.Second
 	busy := watchLoad(t)
 	took := make(chan time.Duration, nodes*changes)

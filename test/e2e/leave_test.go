@@ -33,7 +33,7 @@ type fleetOfTwo struct {
 // over: with the commands that these pages show. At no moment is a node without the NVIDIADriver
 // that it had.
 func TestLeaving(t *testing.T) {
-	inFull(t)
+	slow(t)
 	f := startFleetOfTwo(t)
 	t.Parallel() // only now: a cluster that starts takes CPU time from other tests
 	f.publish(t)

@@ -17,7 +17,7 @@ import (
 // disk, in a minute in which it reads the machine sixty times, as often as by default in an
 // hour. Its memory does not grow.
 func TestIdle(t *testing.T) {
-	inFull(t)
+	slow(t)
 	t.Parallel()
 	n := newNode(t, &shared, "idle")
 	tree := machine(t, "dell-xe9680-h100", "ready")

@@ -156,7 +156,7 @@ func asGroup(t *testing.T, group string) string {
 // The table of a fleet: real agents on different machines, with the rights of our reader
 // role, through kubectl.
 func TestNodes(t *testing.T) {
-	inFull(t)
+	slow(t)
 	t.Parallel()
 	trees := map[string]string{}
 	var agents []*agent

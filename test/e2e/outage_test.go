@@ -11,7 +11,7 @@ import (
 // TestOutages stops one after the other each process that the labels pass on their way to
 // the Node, in a cluster of its own.
 func TestOutages(t *testing.T) {
-	inFull(t)
+	slow(t)
 	c := ownCluster(t, "outages", "", (*cluster).start)
 	t.Parallel() // only now: a cluster that starts takes CPU time from other tests
 	n := newNode(t, c, "unlucky")

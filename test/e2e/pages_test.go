@@ -126,7 +126,7 @@ var kubelet = regexp.MustCompile(`no preferred addresses found|container \S+ is 
 // TestPagesCommands runs the commands of kubectl and helm that the pages show within the text,
 // and the blocks that name this test. What would change something is a dry run.
 func TestPagesCommands(t *testing.T) {
-	inFull(t)
+	slow(t)
 	t.Parallel()
 	n := newNode(t, &shared, "pages")
 	a := n.run(t, machine(t, "dell-xe9680-h100", "ready"))

@@ -18,7 +18,7 @@ import (
 // TestRefused refuses what agents write, or a part of it, by what holds for all agents of a
 // cluster: a quota, and other schemas of the NodeFeature.
 func TestRefused(t *testing.T) {
-	inFull(t)
+	slow(t)
 	c := ownCluster(t, "refused", "", (*cluster).start)
 	t.Parallel() // only now: a cluster that starts takes CPU time from other tests
 	t.Run("quota", func(t *testing.T) { refuseByQuota(t, c) })

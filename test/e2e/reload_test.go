@@ -15,7 +15,7 @@ import (
 // meanwhile, since no state lasts as long as --settle. Once it stays away the state labels say
 // so, and the hardware labels have never changed.
 func TestReloads(t *testing.T) {
-	inFull(t)
+	slow(t)
 	t.Parallel()
 	n := newNode(t, &shared, "reloads")
 	tree := machine(t, "dell-xe9680-h100", "ready")

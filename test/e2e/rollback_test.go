@@ -17,7 +17,7 @@ import (
 // would refuse the Pods, with the command that helps. After helm uninstall the labels stay; they go
 // with the feature file, which --cleanup removes, and with the namespace.
 func TestRollback(t *testing.T) {
-	inFull(t)
+	slow(t)
 	s := &site{cluster: ownCluster(t, "rollback", "", (*cluster).startEmpty)}
 	s.deleteNamespaces(t)
 	back := commandsBelow(t, deploy+"/README.md", "## Upgrade")[0]

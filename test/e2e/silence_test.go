@@ -17,7 +17,7 @@ import (
 // alert GDRFeaturesPublishFailing depends on that: test/monitoring checks that it fires for
 // such metrics. Afterwards publishing works again.
 func TestSilence(t *testing.T) {
-	inFull(t)
+	slow(t)
 	t.Parallel()
 	const last = `gdr_last_publish_timestamp_seconds{publisher="nodefeature"}`
 	for name, test := range map[string]struct {

@@ -25,7 +25,7 @@ const old = "old"
 // published before, and goes back. At each moment each Node has the labels that its agent has
 // published: none is missing for a moment, and none has another value.
 func TestUpgrade(t *testing.T) {
-	inFull(t)
+	slow(t)
 	testUpgrade(t, "")
 }
 
