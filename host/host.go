@@ -167,7 +167,7 @@ func (f *FS) Line(name string) (string, error) {
 		return "", err
 	}
 	defer file.Close()
-	text := make([]byte, 256) // most are shorter than this
+	text := make([]byte, 64) // most are shorter than this
 	n, err := file.Read(text)
 	if err == nil && (n == 0 || n == len(text) || text[n-1] != '\n') { // there may be more
 		text = append(text[:n], make([]byte, maxLine+1-n)...)

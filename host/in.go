@@ -10,14 +10,15 @@ import (
 // they are simply there: below it and without a link on the way.
 type opened struct {
 	Source
-	dir string // with a slash at its end
-	fd  int    // -1 for none
+	dir    string // with a slash at its end
+	fd     int    // -1 for none
+	listed bool   // from fd
 }
 
 // In returns the same tree for a reader of several files in a directory: the kernel looks for
 // the directory only once. The caller closes it.
 func (f *FS) In(dir string) *FS {
-	in := opened{f.Source, dir + "/", -1}
+	in := &opened{f.Source, dir + "/", -1, false}
 	if k, ok := f.Source.(*kernel); ok {
 		op, name := k.at(dir)
 		if _, ok := op.(walked); !ok { // for kernels without openat2
@@ -30,12 +31,12 @@ func (f *FS) In(dir string) *FS {
 }
 
 // below returns the name below the directory; ok is false for others.
-func (o opened) below(name string) (below string, ok bool) {
+func (o *opened) below(name string) (below string, ok bool) {
 	below, ok = strings.CutPrefix(name, o.dir)
 	return below, ok && o.fd >= 0
 }
 
-func (o opened) Open(name string) (File, error) {
+func (o *opened) Open(name string) (File, error) {
 	if below, ok := o.below(name); ok {
 		how := unix.OpenHow{
 			Flags:   forReading | unix.O_CLOEXEC,
@@ -48,17 +49,20 @@ func (o opened) Open(name string) (File, error) {
 	return o.Source.Open(name)
 }
 
-func (o opened) Names(name string) ([]string, error) {
+func (o *opened) Names(name string) ([]string, error) {
 	if below, ok := o.below(name + "/"); !ok || below != "" {
 		return o.Source.Names(name)
 	}
-	if _, err := unix.Seek(o.fd, 0, unix.SEEK_SET); err != nil {
-		return nil, PathError("readdir", name, err)
+	if o.listed {
+		if _, err := unix.Seek(o.fd, 0, unix.SEEK_SET); err != nil {
+			return nil, PathError("readdir", name, err)
+		}
 	}
+	o.listed = true
 	return namesIn(o.fd, name)
 }
 
-func (o opened) Link(name string) (string, error) {
+func (o *opened) Link(name string) (string, error) {
 	below, ok := o.below(name)
 	if !ok || strings.Contains(below, "/") {
 		return o.Source.Link(name)
@@ -70,7 +74,7 @@ func (o opened) Link(name string) (string, error) {
 	return to, nil
 }
 
-func (o opened) Close() error {
+func (o *opened) Close() error {
 	if o.fd < 0 {
 		return nil
 	}

@@ -72,7 +72,7 @@ func every(int) bool { return true }
 
 // usableFunctions are the functions of NICs that count as Usable.
 func (b *builder) usableFunctions() map[*pci.Function]bool {
-	usable := map[*pci.Function]bool{}
+	usable := make(map[*pci.Function]bool, len(b.m.NICs))
 	for i := range b.m.NICs {
 		if b.m.ForGPUs(i) {
 			usable[b.m.NICs[i].Function] = true
@@ -118,8 +118,12 @@ func (b *builder) nearestNICs(gpu *GPU, nics []*pci.Function) []bound {
 	for _, i := range at {
 		near.Functions = append(near.Functions, nics[i])
 	}
+	among := make(map[*pci.Function]bool, len(near.Functions))
+	for _, f := range near.Functions {
+		among[f] = true
+	}
 	for i := range b.m.NICs {
-		if f := b.m.NICs[i].Function; f != nil && slices.Contains(near.Functions, f) {
+		if among[b.m.NICs[i].Function] {
 			near.NICs = append(near.NICs, i)
 		}
 	}

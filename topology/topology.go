@@ -183,11 +183,12 @@ type Inputs struct {
 
 // Build rates every pair of GPU and NIC. What the facts leave open is Unknown.
 func Build(facts Inputs) Matrix {
-	b := builder{Inputs: facts, rated: map[[2]pci.Address]rating{}, m: Matrix{FileUnread: facts.FileUnread, File: facts.File}}
+	b := builder{Inputs: facts, m: Matrix{FileUnread: facts.FileUnread, File: facts.File}}
 	b.m.Machine = b.Platform.DMI
 	b.virtual = b.Platform.Virtual == tristate.True || b.PCI.Hypervisor() != nil
 	b.gpus()
 	b.nics()
+	b.rated = make(map[[2]*pci.Function]rating, len(b.m.GPUs)*len(b.m.NICs))
 	b.roles()
 	b.hardware()
 	b.m.Origin = b.origin() // RDMA devices, which come with drivers, do not count
@@ -206,6 +207,7 @@ func (b *builder) pairs() {
 	}
 	b.rates(at)
 	b.m.NCCL, b.m.InNCCL = *b.allNICs(at), at
+	b.m.Pairs = make([]Pair, 0, len(b.m.GPUs)*len(b.m.NICs))
 	for i := range b.m.GPUs {
 		gpu := b.m.GPUs[i].Function
 		for j := range b.m.NICs {
@@ -250,7 +252,7 @@ type builder struct {
 	Inputs
 	m     Matrix
 	nccl  *nccl.Ratings // of eligible NICs
-	rated map[[2]pci.Address]rating
+	rated map[[2]*pci.Function]rating
 
 	virtual      bool                           // the PCI tree is a hypervisor's
 	fromFile     bool                           // some level is from the topology file
@@ -288,7 +290,8 @@ func (b *builder) gpus() {
 
 // nics lists the RDMA devices and the functions without one that NIC names, by address.
 func (b *builder) nics() {
-	has := map[pci.Address]bool{}
+	has := make(map[pci.Address]bool, len(b.RDMA.Devices))
+	b.m.NICs = make([]NIC, 0, len(b.RDMA.Devices))
 	for i := range b.RDMA.Devices {
 		n := NIC{RDMA: &b.RDMA.Devices[i]}
 		if a := n.RDMA.PCI; a != nil {
@@ -315,7 +318,7 @@ func (b *builder) nics() {
 // of its physical function. Each pair of places is rated once.
 func (b *builder) rate(gpu, nic *pci.Function) rating {
 	gpu, nic = b.PCI.Place(gpu), b.PCI.Place(nic)
-	key := [2]pci.Address{gpu.Address, nic.Address}
+	key := [2]*pci.Function{gpu, nic}
 	if r, ok := b.rated[key]; ok {
 		return r
 	}

@@ -8,8 +8,8 @@
 // (as strace shows it):
 //   - configuration space of the bridges between GPUs and NICs, for ACS
 //   - numa_node of the topmost switch above a GPU or NIC, where NCCL hangs it
-//   - max_link_width of InfiniBand NICs once more, vpd, and board_id of their RDMA
-//     devices, to leave the management port of NVLink switches alone
+//   - vpd of InfiniBand NICs and board_id of their RDMA devices, to leave the
+//     management port of NVLink switches alone
 //   - the machine's DMI names and /sys/hypervisor, for hypervisors that hide
 //   - a virtual machine's NCCL topology file
 //   - whether mlx5_core is there at all, and whether /sys/module can be read
@@ -65,24 +65,29 @@ static const char *next(DIR *d)
 }
 
 // links reads the links of a GPU or a NIC and of the bridges above it, each once; a
-// path has them.
+// path has them. Of the port right above only what the link can do is read.
 static void links(int devices, char *path)
 {
 	static const char *const files[] = {
-		"current_link_speed", "max_link_speed", "current_link_width", "max_link_width",
+		"max_link_speed", "max_link_width", "current_link_speed", "current_link_width",
 	};
 	static char done[4096][16];
 	static int count;
-	for (char *part = strtok(path, "/"); part; part = strtok(NULL, "/")) {
-		int known = strlen(part) != 12 || part[4] != ':' || count == 4096;
+	const char *parts[32];
+	int n = 0;
+	for (char *part = strtok(path, "/"); part && n < 32; part = strtok(NULL, "/"))
+		if (strlen(part) == 12 && part[4] == ':')
+			parts[n++] = part;
+	for (int at = 0; at < n; at++) {
+		int known = count == 4096;
 		for (int i = 0; i < count && !known; i++)
-			known = !strcmp(done[i], part);
+			known = !strcmp(done[i], parts[at]);
 		if (known)
 			continue;
-		strcpy(done[count++], part);
-		for (int i = 0; i < 4; i++) {
+		strcpy(done[count++], parts[at]);
+		for (int i = 0; i < (at == n - 2 ? 2 : 4); i++) {
 			char name[64];
-			snprintf(name, sizeof name, "%s/%s", part, files[i]);
+			snprintf(name, sizeof name, "%s/%s", parts[at], files[i]);
 			slurp(devices, name, 64);
 		}
 	}

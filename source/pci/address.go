@@ -3,6 +3,7 @@ package pci
 import (
 	"cmp"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,7 +58,19 @@ func LastAddress(path string) (a *Address, below string) {
 
 // String is the address as sysfs spells it: lower case, the domain in full.
 func (a Address) String() string {
-	return fmt.Sprintf("%04x:%02x:%02x.%x", a.Domain, a.Bus, a.Device, a.Function)
+	text := make([]byte, 0, len("00000000:00:00.0"))
+	text = appendHex(text, a.Domain, max(4, (bits.Len32(a.Domain)+3)/4))
+	text = appendHex(append(text, ':'), uint32(a.Bus), 2)
+	text = appendHex(append(text, ':'), uint32(a.Device), 2)
+	return string(appendHex(append(text, '.'), uint32(a.Function), 1))
+}
+
+// appendHex appends the last digits of n.
+func appendHex(text []byte, n uint32, digits int) []byte {
+	for shift := 4 * (digits - 1); shift >= 0; shift -= 4 {
+		text = append(text, "0123456789abcdef"[n>>shift&0xf])
+	}
+	return text
 }
 
 // MarshalText implements encoding.TextMarshaler with the text of String.

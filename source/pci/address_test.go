@@ -2,6 +2,7 @@ package pci
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -196,5 +197,16 @@ func TestSplitPath(t *testing.T) {
 				t.Errorf("bridges (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestAddressString(t *testing.T) {
+	for _, domain := range []uint32{0, 1, 0xf, 0x10, 0xabc, 0xffff, 0x10000, 0xfedcba, 0x1000000, 0xffffffff} {
+		for n := range 256 {
+			a := Address{Domain: domain, Bus: uint8(n), Device: uint8(n % 32), Function: uint8(n % 8)}
+			if want := fmt.Sprintf("%04x:%02x:%02x.%x", a.Domain, a.Bus, a.Device, a.Function); a.String() != want {
+				t.Fatalf("%q, want %q", a.String(), want)
+			}
+		}
 	}
 }

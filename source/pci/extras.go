@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,66 +11,94 @@ import (
 	"gdr-features/tristate"
 )
 
-// links reads the links of GPU and NIC cards and of the bridges above them. Virtual functions have
-// none of their own. Where a GPU shares memory with its CPU, those of all GPUs and NICs are read: there
-// NCCL uses GPUDirect RDMA with the fastest NICs alone (topology/nccl).
+// cardOf returns the card's own end of the link of a GPU or NIC (Slot); nil for others and for virtual
+// functions, which have no link of their own. Where a GPU shares memory with its CPU, it is any GPU
+// or NIC itself: there NCCL uses GPUDirect RDMA with the fastest NICs alone (topology/nccl).
+func (s *scanner) cardOf(f *Function) *Function {
+	switch {
+	case s.coherent && f.classified():
+		return f
+	case f.GPU == nil && f.NIC == nil || f.PhysFn != nil:
+		return nil
+	}
+	card, _ := s.inv.Slot(f)
+	return card
+}
+
+// links reads the links of cards that are not those of GPUs and NICs themselves, and of the bridges
+// above cards. Of the port that a card is plugged into it is what the link can do: what it does, the
+// card shows.
 func (s *scanner) links() {
-	coherent := slices.ContainsFunc(s.inv.Functions, func(f Function) bool { return f.Coherent() })
-	done := map[Address]bool{}
-	read := func(f *Function) {
-		if f == nil || done[f.Address] {
-			return
-		}
-		done[f.Address] = true
-		var err error
-		f.Link, err = readLink(s.fs, f.Address)
-		s.unread(err)
-		s.inv.AnyLinkUnread = s.inv.AnyLinkUnread || err != nil
-		if l := f.link(); coherent && err != nil && (l.MaxSpeed == 0 || l.MaxWidth == 0) {
-			s.inv.LinksUnread = true
-		}
-	}
+	var ports []*Function
 	for f := range s.inv.All() {
-		card := f
-		switch {
-		case coherent && f.classified():
-			read(f)
-		case f.GPU == nil && f.NIC == nil || f.PhysFn != nil:
+		card := s.cardOf(f)
+		if card == nil {
 			continue
-		default:
-			card, _ = s.inv.Slot(f)
-			read(card)
 		}
+		s.link(card, linkFiles[:])
 		for _, above := range card.Bridges {
-			read(s.inv.Find(above))
+			if bridge := s.inv.Find(above); bridge != nil && bridge != s.inv.Port(card) {
+				s.link(bridge, linkFiles[:])
+			}
 		}
+		if port := s.inv.Port(card); port != nil {
+			ports = append(ports, port)
+		}
+	}
+	for _, port := range ports {
+		s.link(port, mostFiles)
 	}
 }
 
-// ReadLink reads the state of a function's link from four files; nil where it has no link,
-// as integrated endpoints have not, or none that can be read.
-func ReadLink(fs *host.FS, a Address) *Link {
-	l, _ := readLink(fs, a)
-	return l
+// link reads files of a function's link, once for each function.
+func (s *scanner) link(f *Function, files []string) {
+	if !s.linked[f.Address] {
+		dir := s.fs.In(f.Address.dir())
+		defer dir.Close()
+		s.linkIn(dir, f, files)
+	}
 }
 
-// readLink also returns why the first of the files that are there cannot be read.
-func readLink(fs *host.FS, a Address) (l *Link, unread error) {
-	base := a.dir() + "/"
-	dir := fs.In(a.dir())
-	defer dir.Close()
+func (s *scanner) linkIn(dir *host.FS, f *Function, files []string) {
+	s.linked[f.Address] = true
+	l, err := readLink(dir, f.Address, files)
+	if f.Link == nil { // else it was read with details
+		f.Link = l
+	}
+	s.unread(err)
+	s.inv.AnyLinkUnread = s.inv.AnyLinkUnread || err != nil
+	if l := f.link(); s.coherent && err != nil && (l.MaxSpeed == 0 || l.MaxWidth == 0) {
+		s.inv.LinksUnread = true
+	}
+}
+
+var (
+	linkFiles = [...]string{MaxLinkSpeedFile, MaxLinkWidthFile, LinkSpeedFile, LinkWidthFile}
+	mostFiles = linkFiles[:2] // what the link can do
+)
+
+// readLink reads the state of a function's link from files in its directory; nil where it has
+// no link, as integrated endpoints have not, or none that can be read. The error is why the first of
+// the files that are there cannot be read.
+func readLink(dir *host.FS, a Address, files []string) (l *Link, unread error) {
+	l = &Link{}
 	found := false
-	line := func(file string) string {
-		text, err := dir.Line(base + file)
+	for _, file := range files {
+		text, err := dir.Line(a.dir() + "/" + file)
 		found = found || err == nil
 		if unread == nil && err != nil && !host.Absent(err) {
 			unread = err
 		}
-		return text
-	}
-	l = &Link{
-		Speed: parseSpeed(line(LinkSpeedFile)), MaxSpeed: parseSpeed(line(MaxLinkSpeedFile)),
-		Width: parseWidth(line(LinkWidthFile)), MaxWidth: parseWidth(line(MaxLinkWidthFile)),
+		switch file {
+		case LinkSpeedFile:
+			l.Speed = parseSpeed(text)
+		case MaxLinkSpeedFile:
+			l.MaxSpeed = parseSpeed(text)
+		case LinkWidthFile:
+			l.Width = parseWidth(text)
+		case MaxLinkWidthFile:
+			l.MaxWidth = parseWidth(text)
+		}
 	}
 	if !found {
 		return nil, unread

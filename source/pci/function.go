@@ -83,7 +83,7 @@ type Function struct {
 
 	VPD    *VPD    // also read for NICs on machines with data-direct functions
 	Memory *Memory // of a GPU that does not share it with its CPU
-	Link   *Link   // towards the root
+	Link   *Link   // towards the root; of a card's port, without details, what it can do
 	ACS    *ACS
 }
 

@@ -202,8 +202,7 @@ func (s *scanner) marked(f *Function) tristate.State {
 	lanes := 0
 	narrow := f.KnownNIC().NVLinkManagement.Narrow.Has(f.Device)
 	if narrow {
-		width, _ := s.fs.Line(f.Address.dir() + "/" + MaxLinkWidthFile) // without it there are 0
-		if lanes = parseWidth(width); lanes > 0 && lanes <= 2 {
+		if lanes = s.lanes(f); lanes > 0 && lanes <= 2 {
 			return tristate.True
 		}
 	}
@@ -214,6 +213,15 @@ func (s *scanner) marked(f *Function) tristate.State {
 		return tristate.Unknown
 	}
 	return tristate.False
+}
+
+// lanes are the most that a function's link can have; 0 for unknown.
+func (s *scanner) lanes(f *Function) int {
+	if s.linked[f.Address] {
+		return f.link().MaxWidth
+	}
+	width, _ := s.fs.Line(f.Address.dir() + "/" + MaxLinkWidthFile)
+	return parseWidth(width)
 }
 
 // ManagementMark in a field of the VPD tells a NIC that manages NVLink switches.

@@ -76,7 +76,7 @@ func (inv *Inventory) Find(a Address) *Function {
 // Memory is for advice. With details all of it is read of every function, and ACS
 // and VPD, which touch configuration space. The error tells that the bus itself cannot be read.
 func Scan(fs *host.FS, table family.Table, what source.What) (Inventory, error) {
-	s := scanner{fs: fs, table: table, what: what, bridges: map[string][]Address{}}
+	s := scanner{fs: fs, table: table, what: what, bridges: map[string][]Address{}, linked: map[Address]bool{}}
 	links, err := fs.Links(devicesDir)
 	if err != nil {
 		return Inventory{}, fmt.Errorf("PCI bus: %w", err)
@@ -88,6 +88,12 @@ func Scan(fs *host.FS, table family.Table, what source.What) (Inventory, error) 
 	}
 	slices.SortFunc(s.inv.Functions, func(a, b Function) int { return a.Address.Compare(b.Address) })
 	s.knownAsBridges()
+	s.coherent = slices.ContainsFunc(s.inv.Functions, func(f Function) bool { return f.Coherent() })
+	for f := range s.inv.All() {
+		if s.what.Details || f.classified() {
+			s.attributes(f)
+		}
+	}
 	s.unlisted()
 	s.virtual()
 	s.inheritNUMA()
@@ -106,6 +112,9 @@ type scanner struct {
 	what    source.What
 	inv     Inventory
 	bridges map[string][]Address // by their path
+	// coherent: a GPU shares memory with its CPU.
+	coherent bool
+	linked   map[Address]bool // those whose link was read
 	// noPhysFn are functions of which it is not known whether they have the link physfn.
 	noPhysFn []Address
 }
@@ -133,15 +142,8 @@ func (s *scanner) function(link host.Link) {
 	}
 	f := Function{Address: address, NUMA: None, NearNUMA: None, RootNUMA: None, IOMMUGroup: Unread}
 	s.unread(s.place(&f, link))
-	base := devicesDir + "/" + name + "/"
-	s.unread(s.ids(&f, base))
+	s.unread(s.ids(&f, devicesDir+"/"+name+"/"))
 	f.Classify(s.table)
-	if s.what.Details || f.classified() {
-		s.attributes(&f, base)
-	}
-	if s.what.Details {
-		f.Link, f.ACS, f.VPD = ReadLink(s.fs, address), ReadACS(s.fs, address), ReadVPD(s.fs, address)
-	}
 	s.inv.Functions = append(s.inv.Functions, f)
 }
 
@@ -255,9 +257,10 @@ func parseModalias(text string, f *Function) bool {
 	return true
 }
 
-// attributes reads NUMA node, driver, physical function and IOMMU group.
-func (s *scanner) attributes(f *Function, base string) {
-	dir := s.fs.In(f.Address.dir())
+// attributes reads NUMA node, driver, physical function, IOMMU group, and the link if it is that of
+// a card. With details it also reads ACS and VPD, and any link.
+func (s *scanner) attributes(f *Function) {
+	dir, base := s.fs.In(f.Address.dir()), f.Address.dir()+"/"
 	defer dir.Close()
 	numa, err := dir.Line(base + NUMAFile)
 	f.NUMA, err = s.numa(base, numa, err)
@@ -270,6 +273,15 @@ func (s *scanner) attributes(f *Function, base string) {
 	s.physFn(f, base, physFn, err)
 	group, err := dir.Base(base + IOMMUGroupFile)
 	f.IOMMUGroup = s.iommuGroup(base, group, err)
+	switch {
+	case s.cardOf(f) == f:
+		s.linkIn(dir, f, linkFiles[:])
+	case s.what.Details:
+		f.Link, _ = readLink(dir, f.Address, linkFiles[:])
+	}
+	if s.what.Details {
+		f.ACS, f.VPD = ReadACS(s.fs, f.Address), ReadVPD(s.fs, f.Address)
+	}
 }
 
 func (s *scanner) iommuGroup(base, text string, err error) int {

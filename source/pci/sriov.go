@@ -44,7 +44,7 @@ func (s *scanner) virtual() {
 	s.unlinked(whole)
 }
 
-// unlinked finds functions that are without the link for a while.
+// unlinked finds functions that are without the link for a while, among those right below one port.
 func (s *scanner) unlinked(whole []*Function) {
 	physical := map[*Function]bool{}
 	isPhysical := func(f *Function) bool {
@@ -54,8 +54,22 @@ func (s *scanner) unlinked(whole []*Function) {
 		}
 		return physical[f]
 	}
+	type place struct {
+		root string
+		port Address
+	}
+	at := map[place][]*Function{}
+	of := func(f *Function) place {
+		if n := len(f.Bridges); n > 0 {
+			return place{f.RootBus, f.Bridges[n-1]}
+		}
+		return place{root: f.RootBus}
+	}
 	for _, f := range whole {
-		for _, pf := range whole {
+		at[of(f)] = append(at[of(f)], f)
+	}
+	for _, f := range whole {
+		for _, pf := range at[of(f)] {
 			if f != pf && f.beside(pf) && !isPhysical(f) && isPhysical(pf) && s.mayHave(pf, f) {
 				s.mayBeVirtual(f)
 				s.unread(fmt.Errorf("/%s: it may be a virtual function of %v, without physfn",

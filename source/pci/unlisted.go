@@ -101,7 +101,7 @@ func (s *scanner) asUnlisted(f *Function) {
 		return
 	}
 	if !s.what.Details { // with details, those of every function are read
-		s.attributes(f, f.Address.dir()+"/")
+		s.attributes(f)
 	}
 	if physical := s.inv.Physical(f); physical == nil || physical.KnownNIC() == nil {
 		f.Other = family.Unlisted()

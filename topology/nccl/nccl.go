@@ -104,7 +104,7 @@ type Ratings struct {
 
 // Rate rates every GPU with every NIC.
 func (m *Machine) Rate(nics []NIC) *Ratings {
-	r := &Ratings{gpus: map[pci.Address]int{}, nics: map[Device]int{}}
+	r := &Ratings{gpus: map[pci.Address]int{}, nics: make(map[Device]int, len(nics))}
 	for i, gpu := range m.GPUs {
 		r.gpus[gpu.Address] = i
 	}

@@ -141,12 +141,13 @@ func (s *system) toNets() map[int64][]way {
 		at *node
 		by way
 	}
-	byID, alike, whole, count := map[int64][]way{}, map[joined][]way{}, map[int64]ways{}, map[int64]int{}
-	for _, n := range s.nodes[netNode] {
+	nets, leaves := s.nodes[netNode], s.leaves()
+	byID, count := make(map[int64][]way, len(nets)), make(map[int64]int, len(nets))
+	for _, n := range nets {
 		count[n.id]++
 	}
-	leaves := s.leaves()
-	for _, net := range s.nodes[netNode] {
+	alike, whole := map[joined][]way{}, map[int64]ways{}
+	for _, net := range nets {
 		if count[net.id] > 1 {
 			if whole[net.id] == nil {
 				whole[net.id] = make(ways, s.count)
@@ -203,9 +204,9 @@ func (s *system) computePaths(nets int, gpus []*pci.Function) [][]Path {
 	if s.oneWay {
 		s.toAll(gpuNode) // NCCL may end here
 	}
-	byNet := make([][]Path, nets)
+	byNet, all := make([][]Path, nets), make([]Path, nets*len(gpus))
 	for dev := range byNet {
-		byNet[dev] = make([]Path, len(gpus))
+		byNet[dev], all = all[:len(gpus):len(gpus)], all[len(gpus):]
 	}
 	for i, gpu := range s.nodes[gpuNode] {
 		if gpu.id < 0 || gpu.id >= int64(len(gpus)) {

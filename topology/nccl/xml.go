@@ -19,6 +19,7 @@ type Element struct {
 	parent *Element
 	subs   []*Element
 	keep   bool // an attribute in NCCL
+	filled bool // getXMLFromSys was here, which changes nothing the second time
 }
 
 // first returns the first of a list that is as wanted, nil for none.
@@ -204,17 +205,21 @@ func (x *tree) getXMLFromSys(e *Element, a pci.Address, above []pci.Address, num
 			x.getXMLFromSys(parent, above[n-2], above[:n-2], numa)
 		}
 		if e.parent == nil { // an address that occurs in its own path has its place by now
-			at := slices.IndexFunc(parent.subs, func(o *Element) bool { return e.attrs["busid"] < o.attrs["busid"] })
+			id := e.attrs["busid"]
+			at := slices.IndexFunc(parent.subs, func(o *Element) bool { return id < o.attrs["busid"] })
 			if at < 0 {
 				at = len(parent.subs)
 			}
 			e.parent, parent.subs = parent, slices.Insert(parent.subs, at, e)
 		}
 	}
-	for ; e.name == "pci"; e = e.parent {
+	for ; e.name == "pci" && !e.filled; e = e.parent {
 		x.setAttrFromSys(e)
+		e.filled = true
 	}
-	x.getXMLFromCPU(e)
+	if !e.filled {
+		x.getXMLFromCPU(e)
+	}
 }
 
 // unknownCPU is the numaid of functions whose numa_node cannot be read.
