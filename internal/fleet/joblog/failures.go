@@ -41,22 +41,6 @@ func (l *Log) warning(before, text []byte) {
 	}
 }
 
-// foreign takes in a line that has no message of NCCL's.
-func (l *Log) foreign(line []byte) {
-	at, mark := -1, ""
-	for i := range foreigners {
-		f := &foreigners[i]
-		if f.mark != mark {
-			mark = f.mark
-			at = bytes.Index(line, []byte(mark))
-		}
-		if at >= 0 && bytes.Contains(line[at:], []byte(f.within)) {
-			l.fail(process{}, &f.row, line[at+1:])
-			return
-		}
-	}
-}
-
 func (l *Log) fail(p process, r *row, text []byte) {
 	switch r.effect {
 	case harmless:

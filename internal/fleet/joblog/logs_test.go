@@ -196,3 +196,23 @@ func wrapped(log string) string {
 	}
 	return b.String()
 }
+
+// TestNIXLLine: a line of NIXL's counts whatever stands in front of it, errors that no row
+// names leave it open, and warnings that no row names and other lines with a source file say nothing.
+func TestNIXLLine(t *testing.T) {
+	const failedAt = "E1124 11:01:23.123456    1234 ucx_utils.cpp:645] ctx: failed to ucp_mem_map: Input/output error"
+	for line, want := range map[string]tristate.State{
+		failedAt: tristate.False,
+		"[pod/decode-0/worker] 2026-11-24T11:01:23Z [rank3] " + failedAt:                             tristate.False,
+		"E1124 11:01:23.123456    1234 libfabric_rail.cpp:645] fi_writedata failed on rail 1: Error": tristate.Unknown,
+		"W1124 11:01:23.123456    1234 libfabric_rail.cpp:645] No handshake callback set":            tristate.True,
+		"E1124 11:01:23.123456    1234 model_runner.cpp:645] out of memory":                          tristate.True,
+		"libfabric_rail.cpp:645] fi_writedata failed":                                                tristate.True,
+		"libfabric_rail.cpp:645": tristate.True,
+	} {
+		log := "n:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n" + line + "\n"
+		if got := read(t, log); got.Used != want {
+			t.Errorf("%s: %v, want %v", line, got.Used, want)
+		}
+	}
+}

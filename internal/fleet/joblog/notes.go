@@ -182,14 +182,11 @@ func (l *Log) causes() []string {
 			notes = append(notes, said)
 		}
 	}
-	for i := range rows {
-		if rows[i].effect == wentOn {
-			add(rows[i].said())
-		}
-	}
-	for i := range foreigners {
-		if foreigners[i].row.effect == wentOn {
-			add(foreigners[i].row.said())
+	for _, table := range [...][]row{rows, ucxRows, nixlRows} {
+		for i := range table {
+			if table[i].effect == wentOn {
+				add(table[i].said())
+			}
 		}
 	}
 	if l.direct == l.channels && l.channels > 0 {

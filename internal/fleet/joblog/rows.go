@@ -31,7 +31,7 @@ type row struct {
 // NVIDIA/nccl v2.4.2-1 to v2.30.7-1 (73cf1122) and its branch dev at 86fa684d (2.31); ROCm/rccl
 // rocm-4.5.2 to develop at 0cbce2a7; aws/aws-ofi-nccl v1.5.0 to master at 2daf7d30;
 // Mellanox/nccl-rdma-sharp-plugins v2.0.1 to master at 2f5ac02e. testdata/strings.txt has
-// every one of their warnings with its file.
+// every one of their warnings with its file, and those of nixlRows.
 var rows = []row{
 	// Registration: src/misc/ibvwrap.cc, wrap_ibv_reg_mr, wrap_ibv_reg_mr_iova2,
 	// wrap_ibv_reg_dmabuf_mr; src/misc/mlx5dvwrap.cc, wrap_mlx5dv_reg_dmabuf_mr.
@@ -184,7 +184,9 @@ const (
 )
 
 // rowOf returns the row of a warning, nil for one that is not known.
-func rowOf(at, text []byte) *row {
+func rowOf(at, text []byte) *row { return rowIn(rows, at, text) }
+
+func rowIn(rows []row, at, text []byte) *row {
 	for i := range rows {
 		r := &rows[i]
 		if bytes.Contains(at, []byte(r.at)) && bytes.HasPrefix(text, []byte(r.begin)) && bytes.Contains(text, []byte(r.within)) {
@@ -192,22 +194,4 @@ func rowOf(at, text []byte) *row {
 		}
 	}
 	return nil
-}
-
-// foreigner is a line of a library that prints without NCCL.
-type foreigner struct {
-	mark, within string
-	row          row
-}
-
-// UCX, and NIXL: src/plugins/ucx/ucx_utils.cpp (nixlUcxContext::memReg) and
-// src/utils/libfabric/libfabric_rail_manager.cpp (registerMemory) of ai-dynamo/nixl at 8770b655.
-var foreigners = []foreigner{
-	{" UCX  ERROR ", "ibv_reg_mr", row{effect: failed, means: noRegistration, code: "NoPeerMemoryPath"}},
-	{" UCX  ERROR ", "ibv_reg_dmabuf_mr", row{effect: failed, means: noRegistration, code: "DMABufRefused"}},
-	{" UCX  ERROR ", "mlx5dv_devx_umem_reg", row{effect: failed, means: noRegistration, code: "NoPeerMemoryPath"}},
-	{".cpp:", "failed to ucp_mem_map", row{effect: failed, means: "NIXL could not register memory with UCX", code: "NoPeerMemoryPath"}},
-	{".cpp:", "Failed to register memory on rail", row{effect: failed, means: "NIXL could not register memory with libfabric", code: "EFAPeermemUnproven"}},
-	{".cpp:", "Rail Manager registerMemory failed", row{effect: failed, means: "NIXL could not register memory with libfabric", code: "EFAPeermemUnproven"}},
-	{".cpp:", "provider does not support FI_HMEM", row{effect: wentOn, means: "NIXL found no provider of libfabric that takes GPU memory, and copies through host memory", code: "NoNCCLPlugin"}},
 }

@@ -3,6 +3,7 @@ package joblog
 import (
 	"bufio"
 	"os"
+	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -46,6 +47,11 @@ func fill(format string) string {
 	})
 }
 
+// nixl is the line that NIXL prints.
+func (k known) nixl() []byte {
+	return []byte(k.level[:1] + "1124 11:01:23.123456    1234 " + path.Base(k.file) + ":645] " + fill(k.text))
+}
+
 // TestStrings: every warning of the network code of NCCL, RCCL and their plugins, and every
 // message that says that something is disabled, cannot be opened or is too far, has a row. What
 // the row says of it stands in the list, so that a row that takes in too much is seen.
@@ -55,7 +61,12 @@ func TestStrings(t *testing.T) {
 	for _, k := range knownStrings(t) {
 		count[k.repo]++
 		got := "other" // counted, and the first one shown
-		if text := []byte(fill(k.text)); k.level == "WARN" {
+		if text := []byte(fill(k.text)); k.repo == "ai-dynamo/nixl" {
+			got = "harmless"
+			if r, _ := nixlRow(k.nixl()); r != nil {
+				got = effects[r.effect]
+			}
+		} else if k.level == "WARN" {
 			if r := rowOf([]byte(k.file+":12 N"), text); r != nil {
 				got = effects[r.effect]
 			}
@@ -68,7 +79,7 @@ func TestStrings(t *testing.T) {
 			t.Errorf("%s\t%s\t%s %s\t%s", got, k.level, k.repo, k.file, k.text)
 		}
 	}
-	for repo, least := range map[string]int{"NVIDIA/nccl": 500, "ROCm/rccl": 20, "aws/aws-ofi-nccl": 800, "Mellanox/nccl-rdma-sharp-plugins": 80} {
+	for repo, least := range map[string]int{"NVIDIA/nccl": 500, "ROCm/rccl": 20, "aws/aws-ofi-nccl": 800, "Mellanox/nccl-rdma-sharp-plugins": 80, "ai-dynamo/nixl": 400} {
 		if count[repo] < least {
 			t.Errorf("%d strings of %s, want %d", count[repo], repo, least)
 		}
@@ -79,6 +90,12 @@ func TestStrings(t *testing.T) {
 func TestRowsAreUsed(t *testing.T) {
 	used := map[*row]bool{}
 	for _, k := range knownStrings(t) {
+		if k.repo == "ai-dynamo/nixl" {
+			if r, _ := nixlRow(k.nixl()); r != nil {
+				used[r] = true
+			}
+			continue
+		}
 		for _, value := range []string{"x", "Cannot allocate memory", "Bad address", "IBV_WC_RETRY_EXC_ERR"} {
 			for _, number := range []string{"1", "12"} {
 				text := strings.NewReplacer("%s", value, "%d", number).Replace(k.text)
@@ -88,9 +105,11 @@ func TestRowsAreUsed(t *testing.T) {
 			}
 		}
 	}
-	for i := range rows {
-		if !used[&rows[i]] {
-			t.Errorf("no string of the sources: %+v", rows[i])
+	for _, table := range [...][]row{rows, nixlRows} {
+		for i := range table {
+			if !used[&table[i]] {
+				t.Errorf("no string of the sources: %+v", table[i])
+			}
 		}
 	}
 }
