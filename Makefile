@@ -83,7 +83,7 @@ install: build ## install below DESTDIR and PREFIX, /usr/local
 .PHONY: e2e
 e2e: ## test with a real NFD and API server (13 min; buildah, skopeo, rpm)
 	@./test/release/build.sh one
-	@./test/e2e/build.sh
+	@./test/e2e/build.sh $(E2EFLAGS)
 	cd test/e2e && $(GO) run $(GOTESTSUM) $(UNCACHED) $(E2EFLAGS) -parallel 8 ./...
 
 .PHONY: e2e-vm
@@ -105,7 +105,7 @@ release: ## build a release: VERSION= IMAGE= URL= SIGN_KEY= (buildah)
 	./bin/release -version '$(VERSION)' -image '$(IMAGE)' -url '$(URL)' -revision '$(REVISION)' -sign-key '$(SIGN_KEY)'
 
 .PHONY: nccl
-nccl: ## compare with NCCL's own code, NCCL_ORACLE=PROGRAM (3 min)
+nccl: ## compare with NCCL's own code, NCCL_ORACLE=PROGRAM (20 min)
 	NCCL_ORACLE='$(abspath $(NCCL_ORACLE))' $(GO) test $(UNCACHED) -tags nccl -v ./test/nccl
 
 .PHONY: clean

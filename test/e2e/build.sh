@@ -2,8 +2,9 @@
 # Builds into .bin what the end-to-end test runs: etcd, kube-apiserver, kube-scheduler,
 # NFD, helm and kustomize where those that are asked for do not lie there yet, and always
 # the programs of this repository. Into .bin/old: those of the commit OLD_REF, from which
-# TestUpgrade upgrades.
+# TestUpgrade upgrades. With -short, what slow tests alone run is not built: these and Helm 4.
 set -eu
+case " $* " in *" -short "*) short=1 ;; *) short= ;; esac
 OLD_REF=${OLD_REF:-86a548f}
 cd "$(dirname "$0")"
 export CGO_ENABLED=0
@@ -31,7 +32,9 @@ build pages ../.. ./test/pages/list
 build slices ../dra ./slices
 
 # What was published before. Without it everything else can be built and tested.
-if ref=$(git rev-parse --quiet --verify "$OLD_REF^{commit}"); then
+if [ "$short" ]; then
+	:
+elif ref=$(git rev-parse --quiet --verify "$OLD_REF^{commit}"); then
 	if [ "$ref" != "$(cat .bin/old/ref 2>/dev/null)" ]; then
 		rm -rf .bin/old
 		mkdir .bin/old
@@ -45,12 +48,19 @@ else
 	echo "$0: this clone has no commit $OLD_REF, so TestUpgrade will fail: git fetch --unshallow" >&2
 fi
 
+helm4=helm.sh/helm/v4/cmd/helm@v4.3.1
+if [ -z "$short" ] && [ "$helm4" != "$(cat .bin/helm4/stamp 2>/dev/null)" ]; then
+	echo "building helm4 ..."
+	GOBIN="$PWD/.bin/helm4" go install -ldflags "-s -w" "$helm4"
+	echo "$helm4" >.bin/helm4/stamp
+fi
+
 stamp=$(go version && sha256sum build.sh go.mod go.sum)
 if [ "$stamp" = "$(cat .bin/stamp 2>/dev/null)" ]; then
 	exit 0
 fi
 rm -f .bin/stamp
-echo "and the servers, 11 programs: the first time this takes minutes"
+echo "and the servers, 10 programs: the first time this takes minutes"
 nfd=sigs.k8s.io/node-feature-discovery
 # The linker alone can set where NFD looks for feature files. A relative name
 # gives each worker its own.
@@ -65,7 +75,6 @@ build nfd-worker . $nfd/cmd/nfd-worker "$features"
 build nfd-gc . $nfd/cmd/nfd-gc
 build nfd . $nfd/cmd/nfd "$features"
 install_tool helm helm.sh/helm/v3/cmd/helm@v3.22.0
-GOBIN="$PWD/.bin/helm4" go install -ldflags "-s -w" helm.sh/helm/v4/cmd/helm@v4.3.1
 install_tool kustomize sigs.k8s.io/kustomize/kustomize/v5@v5.8.2
 
 echo "fetching the resources of operators and schedulers ..."
