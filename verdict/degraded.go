@@ -17,7 +17,7 @@ type Degradation struct {
 	// some of it is not known, and where nothing is judged.
 	Degraded tristate.State
 	// Hidden: Degraded will stay unknown. This is a virtual machine, only its links are not known,
-	// and every file of a link that exists was read.
+	// and every file of a link that exists and is judged was read.
 	Hidden bool
 	// Links are those of cards and bridges.
 	Links []Link

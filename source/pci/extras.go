@@ -12,8 +12,9 @@ import (
 )
 
 // cardOf returns the card's own end of the link of a GPU or NIC (Slot); nil for others and for virtual
-// functions, which have no link of their own. Where a GPU shares memory with its CPU, it is any GPU
-// or NIC itself: there NCCL uses GPUDirect RDMA with the fastest NICs alone (topology/nccl).
+// functions, which have no link of their own. Where a GPU shares memory with its CPU, it is any
+// function of a family itself: there NCCL uses GPUDirect RDMA with the fastest NICs alone
+// (topology/nccl).
 func (s *scanner) cardOf(f *Function) *Function {
 	switch {
 	case s.coherent && f.classified():
@@ -25,9 +26,8 @@ func (s *scanner) cardOf(f *Function) *Function {
 	return card
 }
 
-// links reads the links of cards that are not those of GPUs and NICs themselves, and of the bridges
-// above cards. Of the port that a card is plugged into it is what the link can do: what it does, the
-// card shows.
+// links reads the links of cards, where attributes has not, and of the bridges above them. Of the port
+// that a card is plugged into it is what the link can do: what it does, the card shows.
 func (s *scanner) links() {
 	var ports []*Function
 	for f := range s.inv.All() {
@@ -35,35 +35,52 @@ func (s *scanner) links() {
 		if card == nil {
 			continue
 		}
-		s.link(card, linkFiles[:])
+		s.link(card, whole)
+		port := s.inv.Port(card)
 		for _, above := range card.Bridges {
-			if bridge := s.inv.Find(above); bridge != nil && bridge != s.inv.Port(card) {
-				s.link(bridge, linkFiles[:])
+			if bridge := s.inv.Find(above); bridge != nil && bridge != port {
+				s.link(bridge, whole)
 			}
 		}
-		if port := s.inv.Port(card); port != nil {
+		if slot, _ := s.inv.Slot(f); slot == port && port != nil {
+			s.link(port, whole)
+		}
+		if port != nil {
 			ports = append(ports, port)
 		}
 	}
 	for _, port := range ports {
-		s.link(port, mostFiles)
+		s.link(port, most)
 	}
 }
 
-// link reads files of a function's link, once for each function.
-func (s *scanner) link(f *Function, files []string) {
+// part says what is read of a link.
+type part bool
+
+const (
+	whole part = false
+	most  part = true // what it can do
+)
+
+// link reads the link of a function once.
+func (s *scanner) link(f *Function, what part) {
 	if !s.linked[f.Address] {
-		dir := s.fs.In(f.Address.dir())
+		dir := s.fs.In(s.dir(f))
 		defer dir.Close()
-		s.linkIn(dir, f, files)
+		s.linkIn(dir, f, what)
 	}
 }
 
-func (s *scanner) linkIn(dir *host.FS, f *Function, files []string) {
+func (s *scanner) linkIn(dir *host.FS, f *Function, what part) {
 	s.linked[f.Address] = true
-	l, err := readLink(dir, f.Address, files)
-	if f.Link == nil { // else it was read with details
+	l, err := readLink(dir, s.dir(f), what)
+	switch {
+	case what == whole || f.Link == nil:
 		f.Link = l
+	case l != nil: // the rest was read with details
+		f.Link.MaxSpeed, f.Link.MaxWidth = l.MaxSpeed, l.MaxWidth
+	default:
+		f.Link.MaxSpeed, f.Link.MaxWidth = 0, 0
 	}
 	s.unread(err)
 	s.inv.AnyLinkUnread = s.inv.AnyLinkUnread || err != nil
@@ -72,34 +89,24 @@ func (s *scanner) linkIn(dir *host.FS, f *Function, files []string) {
 	}
 }
 
-var (
-	linkFiles = [...]string{MaxLinkSpeedFile, MaxLinkWidthFile, LinkSpeedFile, LinkWidthFile}
-	mostFiles = linkFiles[:2] // what the link can do
-)
-
 // readLink reads the state of a function's link from files in its directory; nil where it has
 // no link, as integrated endpoints have not, or none that can be read. The error is why the first of
 // the files that are there cannot be read.
-func readLink(dir *host.FS, a Address, files []string) (l *Link, unread error) {
-	l = &Link{}
+func readLink(dir *host.FS, path string, what part) (l *Link, unread error) {
 	found := false
-	for _, file := range files {
-		text, err := dir.Line(a.dir() + "/" + file)
+	line := func(file string) string {
+		text, err := dir.Line(path + "/" + file)
 		found = found || err == nil
 		if unread == nil && err != nil && !host.Absent(err) {
 			unread = err
 		}
-		switch file {
-		case LinkSpeedFile:
-			l.Speed = parseSpeed(text)
-		case MaxLinkSpeedFile:
-			l.MaxSpeed = parseSpeed(text)
-		case LinkWidthFile:
-			l.Width = parseWidth(text)
-		case MaxLinkWidthFile:
-			l.MaxWidth = parseWidth(text)
-		}
+		return text
 	}
+	l = &Link{}
+	if what == whole {
+		l.Speed, l.Width = parseSpeed(line(LinkSpeedFile)), parseWidth(line(LinkWidthFile))
+	}
+	l.MaxSpeed, l.MaxWidth = parseSpeed(line(MaxLinkSpeedFile)), parseWidth(line(MaxLinkWidthFile))
 	if !found {
 		return nil, unread
 	}

@@ -3,8 +3,11 @@ package pci_test
 import (
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
+	"gdr-features/source"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
@@ -76,5 +79,58 @@ func TestCarries(t *testing.T) {
 		if got := test.link.Carries(); math.Abs(got-test.want) > 0.05 {
 			t.Errorf("%+v carries %v, want %v", test.link, got, test.want)
 		}
+	}
+}
+
+// TestLinkParts: of the port that a card is plugged into, what its link can do is read; of a card's
+// own switch all is read, also where a GPU shares memory with its CPU and the switch is one bridge.
+// With details all is read of every function.
+func TestLinkParts(t *testing.T) {
+	const text = `nodes 2
+arm
+pci0008:00 numa=0
+  0008:00:00.0 port 10de:22b1
+    0008:01:00.0 gpu 10de:%s
+pci0006:00 numa=0
+  0006:00:00.0 port 10de:22b1
+    0006:01:00.0 port 15b3:197b
+      0006:02:00.0 eth 15b3:a2dc rdma=mlx5_2
+`
+	for _, gpu := range []string{"2941", "2330"} {
+		dir := write(t, fmt.Sprintf(text, gpu))
+		for _, what := range []source.What{{}, {Details: true}} {
+			inv := scan(t, dir, what)
+			for at, whole := range map[string]bool{"0008:00:00.0": what.Details, "0008:01:00.0": true, "0006:00:00.0": what.Details || gpu == "2941", "0006:01:00.0": true} {
+				l := find(t, &inv, at).Link
+				if l == nil || l.MaxSpeed == 0 || l.MaxWidth == 0 || (l.Speed > 0 && l.Width > 0) != whole {
+					t.Errorf("GPU %s, %+v: link of %s is %+v, whole %v", gpu, what, at, l, whole)
+				}
+			}
+		}
+	}
+}
+
+// TestNameOfEntry: a copied tree may write addresses in upper case.
+func TestNameOfEntry(t *testing.T) {
+	dir := write(t, "pci0000:15\n  0000:15:01.0 port 8086:352a\n    0000:1a:00.0 gpu 10de:2330\n")
+	devices := filepath.Join(dir, "sys/bus/pci/devices")
+	const name, upper = "0000:1a:00.0", "0000:1A:00.0"
+	to, err := os.Readlink(filepath.Join(devices, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(filepath.Dir(to), upper)
+	for _, err := range []error{
+		os.Rename(filepath.Join(devices, to), filepath.Join(devices, path)),
+		os.Remove(filepath.Join(devices, name)),
+		os.Symlink(path, filepath.Join(devices, upper)),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	inv := scan(t, dir, source.What{})
+	if f := find(t, &inv, name); f.Driver == "" || !f.DriverKnown || f.Link == nil || f.Link.Speed == 0 {
+		t.Errorf("%+v", f)
 	}
 }

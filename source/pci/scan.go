@@ -1,6 +1,7 @@
 package pci
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -39,7 +40,7 @@ type Inventory struct {
 	// LinksUnread: a GPU shares memory with its CPU, and the link of some GPU, NIC or bridge could
 	// not be read, by which NCCL chooses among NICs there.
 	LinksUnread bool
-	// AnyLinkUnread: some file of a link is there and could not be read.
+	// AnyLinkUnread: some file of a link is there, is judged, and could not be read.
 	AnyLinkUnread bool
 	// Problems are the facts that could not be read, one error each.
 	Problems []error
@@ -76,7 +77,7 @@ func (inv *Inventory) Find(a Address) *Function {
 // Memory is for advice. With details all of it is read of every function, and ACS
 // and VPD, which touch configuration space. The error tells that the bus itself cannot be read.
 func Scan(fs *host.FS, table family.Table, what source.What) (Inventory, error) {
-	s := scanner{fs: fs, table: table, what: what, bridges: map[string][]Address{}, linked: map[Address]bool{}}
+	s := scanner{fs: fs, table: table, what: what, bridges: map[string][]Address{}, linked: map[Address]bool{}, odd: map[Address]string{}}
 	links, err := fs.Links(devicesDir)
 	if err != nil {
 		return Inventory{}, fmt.Errorf("PCI bus: %w", err)
@@ -87,13 +88,13 @@ func Scan(fs *host.FS, table family.Table, what source.What) (Inventory, error) 
 		s.function(link)
 	}
 	slices.SortFunc(s.inv.Functions, func(a, b Function) int { return a.Address.Compare(b.Address) })
-	s.knownAsBridges()
 	s.coherent = slices.ContainsFunc(s.inv.Functions, func(f Function) bool { return f.Coherent() })
 	for f := range s.inv.All() {
 		if s.what.Details || f.classified() {
 			s.attributes(f)
 		}
 	}
+	s.knownAsBridges()
 	s.unlisted()
 	s.virtual()
 	s.inheritNUMA()
@@ -114,7 +115,8 @@ type scanner struct {
 	bridges map[string][]Address // by their path
 	// coherent: a GPU shares memory with its CPU.
 	coherent bool
-	linked   map[Address]bool // those whose link was read
+	linked   map[Address]bool   // those whose link was read
+	odd      map[Address]string // directories with another name than the kernel gives
 	// noPhysFn are functions of which it is not known whether they have the link physfn.
 	noPhysFn []Address
 }
@@ -140,12 +142,18 @@ func (s *scanner) function(link host.Link) {
 		s.problem(fmt.Errorf("/%s: %w", devicesDir, err))
 		return
 	}
+	if name != address.String() {
+		s.odd[address] = devicesDir + "/" + name
+	}
 	f := Function{Address: address, NUMA: None, NearNUMA: None, RootNUMA: None, IOMMUGroup: Unread}
 	s.unread(s.place(&f, link))
 	s.unread(s.ids(&f, devicesDir+"/"+name+"/"))
 	f.Classify(s.table)
 	s.inv.Functions = append(s.inv.Functions, f)
 }
+
+// dir is the directory that a function is listed as.
+func (s *scanner) dir(f *Function) string { return cmp.Or(s.odd[f.Address], f.Address.dir()) }
 
 // place reads the function's path in the device tree from its link:
 // ../../../devices/pci0000:15/0000:15:01.0/0000:16:00.0.
@@ -260,7 +268,7 @@ func parseModalias(text string, f *Function) bool {
 // attributes reads NUMA node, driver, physical function, IOMMU group, and the link if it is that of
 // a card. With details it also reads ACS and VPD, and any link.
 func (s *scanner) attributes(f *Function) {
-	dir, base := s.fs.In(f.Address.dir()), f.Address.dir()+"/"
+	dir, base := s.fs.In(s.dir(f)), s.dir(f)+"/"
 	defer dir.Close()
 	numa, err := dir.Line(base + NUMAFile)
 	f.NUMA, err = s.numa(base, numa, err)
@@ -275,9 +283,9 @@ func (s *scanner) attributes(f *Function) {
 	f.IOMMUGroup = s.iommuGroup(base, group, err)
 	switch {
 	case s.cardOf(f) == f:
-		s.linkIn(dir, f, linkFiles[:])
+		s.linkIn(dir, f, whole)
 	case s.what.Details:
-		f.Link, _ = readLink(dir, f.Address, linkFiles[:])
+		f.Link, _ = readLink(dir, s.dir(f), whole)
 	}
 	if s.what.Details {
 		f.ACS, f.VPD = ReadACS(s.fs, f.Address), ReadVPD(s.fs, f.Address)

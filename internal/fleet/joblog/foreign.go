@@ -9,8 +9,8 @@ func (l *Log) foreign(line []byte) {
 	if at := bytes.Index(line, []byte(" UCX  ERROR ")); at >= 0 {
 		if r := rowIn(ucxRows, nil, line[at:]); r != nil {
 			l.fail(process{}, r, line[at+1:])
+			return
 		}
-		return
 	}
 	if r, text := nixlRow(line); r != nil {
 		l.fail(process{}, r, text)
@@ -25,33 +25,72 @@ var ucxRows = []row{
 }
 
 // nixlRow returns the row of a line of NIXL's, nil for none, and its text. NIXL prints by Abseil:
-// "E1124 11:01:23.123456    1234 ucx_utils.cpp:645] text", where E is an error and W a warning.
-func nixlRow(line []byte) (r *row, text []byte) {
-	at := bytes.Index(line, []byte(".cpp:"))
-	if at < 0 {
-		at = bytes.Index(line, []byte(".h:"))
+// "E1124 11:01:23.123456    1234 ucx_utils.cpp:645] text", where E is an error and W a warning. Of
+// several messages on a line the worst counts, of the first few.
+func nixlRow(line []byte) (worst *row, text []byte) {
+	for range 8 {
+		end, rest := sourceEnd(line)
+		if end < 0 {
+			break
+		}
+		r := rowOfSource(line[:end], rest)
+		if r != nil && (worst == nil || r.effect > worst.effect) {
+			worst, text = r, rest
+		}
+		line = rest
 	}
-	length := bytes.Index(line[max(at, 0):], []byte("] "))
-	if at < 0 || length < 0 {
-		return nil, nil
-	}
-	const longest = 120 // of what stands in front of a text
-	before, text := line[max(0, at-longest):at+length], line[at+length+len("] "):]
-	file := before[bytes.LastIndexByte(before, ' ')+1:]
-	if r = rowIn(nixlRows, file, text); r != nil && r.effect == doubtful && !isError(before) {
-		return nil, nil
-	}
-	return r, text
+	return worst, text
 }
 
-// isError says whether what stands in front of a line of Abseil's names it an error or its last one.
+// sourceEnd finds the first name of a source file with a line, "ucx_utils.cpp:645] ": where the line's
+// number begins, and what follows; -1 for none.
+func sourceEnd(line []byte) (end int, rest []byte) {
+	for from := 0; ; {
+		at := bytes.Index(line[from:], []byte("] "))
+		if at < 0 {
+			return -1, nil
+		}
+		at += from
+		digits := at
+		for digits > 0 && digits > at-6 && line[digits-1] >= '0' && line[digits-1] <= '9' {
+			digits--
+		}
+		if digits < at && (bytes.HasSuffix(line[:digits], []byte(".cpp:")) || bytes.HasSuffix(line[:digits], []byte(".h:"))) {
+			return digits, line[at+len("] "):]
+		}
+		from = at + len("] ")
+	}
+}
+
+// rowOfSource returns the row of a message by what stands in front of the number of its line. An
+// error that no row names is the network's.
+func rowOfSource(before, text []byte) *row {
+	const longest = 120 // of what Abseil prints in front of a text
+	before = before[max(0, len(before)-longest):]
+	file := before[bytes.LastIndexByte(before, ' ')+1:]
+	for i := range nixlRows {
+		r := &nixlRows[i]
+		if bytes.HasPrefix(file, []byte(r.at)) && bytes.HasPrefix(text, []byte(r.begin)) && bytes.Contains(text, []byte(r.within)) {
+			if r.effect == doubtful && !isError(before) {
+				return nil
+			}
+			return r
+		}
+	}
+	return nil
+}
+
+// isError says whether the message that begins so is an error, or the last one of its process. The
+// level may follow a rank or a tag without a space: "[default0]:E1124".
 func isError(before []byte) bool {
 	fields := bytes.Fields(before)
 	if len(fields) < 4 {
 		return false
 	}
 	level := fields[len(fields)-4]
-	return len(level) == len("E1124") && (level[0] == 'E' || level[0] == 'F')
+	level = level[max(0, len(level)-len("E1124")):]
+	return len(level) == len("E1124") && (level[0] == 'E' || level[0] == 'F') &&
+		!bytes.ContainsFunc(level[1:], func(r rune) bool { return r < '0' || r > '9' })
 }
 
 const (

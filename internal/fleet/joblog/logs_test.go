@@ -197,18 +197,33 @@ func wrapped(log string) string {
 	return b.String()
 }
 
-// TestNIXLLine: a line of NIXL's counts whatever stands in front of it, errors that no row
-// names leave it open, and warnings that no row names and other lines with a source file say nothing.
+// TestNIXLLine: a line of NIXL's counts whatever stands in front of it, and of several messages on
+// one line the worst. Errors that no row names leave the answer open. Warnings that no row names,
+// and lines of others with a source file, say nothing.
 func TestNIXLLine(t *testing.T) {
-	const failedAt = "E1124 11:01:23.123456    1234 ucx_utils.cpp:645] ctx: failed to ucp_mem_map: Input/output error"
+	const (
+		head     = "1124 11:01:23.123456    1234 "
+		failedAt = "E" + head + "ucx_utils.cpp:645] ctx: failed to ucp_mem_map: Input/output error"
+		openAt   = "E" + head + "libfabric_rail.cpp:645] fi_writedata failed on rail 1: Error"
+	)
 	for line, want := range map[string]tristate.State{
 		failedAt: tristate.False,
-		"[pod/decode-0/worker] 2026-11-24T11:01:23Z [rank3] " + failedAt:                             tristate.False,
-		"E1124 11:01:23.123456    1234 libfabric_rail.cpp:645] fi_writedata failed on rail 1: Error": tristate.Unknown,
-		"W1124 11:01:23.123456    1234 libfabric_rail.cpp:645] No handshake callback set":            tristate.True,
-		"E1124 11:01:23.123456    1234 model_runner.cpp:645] out of memory":                          tristate.True,
-		"libfabric_rail.cpp:645] fi_writedata failed":                                                tristate.True,
-		"libfabric_rail.cpp:645": tristate.True,
+		"[pod/decode-0/worker] 2026-11-24T11:01:23Z [rank3] " + failedAt:               tristate.False,
+		"I" + head + "ucx_backend.cpp:10] hello " + failedAt:                           tristate.False,
+		"[rank0]:[W" + head + "ProcessGroupNCCL.cpp:1496] Warning: x " + failedAt:      tristate.False,
+		"[1764000000.1] [n1:1234 :0] sock.c:309  UCX  ERROR connect failed" + failedAt: tristate.False,
+		"E" + head + "libfabric_rail.h:12] Ring buffer in invalid state " + failedAt:   tristate.False,
+		openAt:                    tristate.Unknown,
+		"[rank0]: " + openAt:      tristate.Unknown,
+		"[default0]:" + openAt:    tristate.Unknown,
+		"[1,0]<stderr>:" + openAt: tristate.Unknown,
+		`{"log":"` + openAt:       tristate.Unknown,
+		"E" + head + "libfabric_rail.h:12] Ring buffer in invalid state": tristate.Unknown,
+		"W" + head + "libfabric_rail.cpp:645] No handshake callback set": tristate.True,
+		"E" + head + "model_runner.cpp:645] out of memory":               tristate.True,
+		"E" + head + "my_ucx_thing.cpp:1] cannot open config":            tristate.True,
+		"libfabric_rail.cpp:645] fi_writedata failed":                    tristate.True,
+		"libfabric_rail.cpp:645":                                         tristate.True,
 	} {
 		log := "n:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n" + line + "\n"
 		if got := read(t, log); got.Used != want {
