@@ -187,14 +187,24 @@ func (rd *Reader) readPCI(ctx context.Context) {
 		inv.Exclude(o.Exclude)
 		return inv, err
 	})(ctx)
-	ctx, cancel := context.WithTimeout(ctx, headStart)
+	ctx, cancel := share(ctx, headStart)
 	defer cancel()
 	_ = rd.names.start("names of the machine", func() (platform.DMI, error) { return platform.ReadDMI(fs), nil })(ctx)
 }
 
-// headStart is how long the RDMA devices are read before the drivers are, too: one after the
+// headStart is how long at least the RDMA devices are read before the drivers are, too: one after the
 // other costs less CPU time, but devices that do not answer must not hold the drivers up.
 const headStart = 500 * time.Millisecond
+
+// share is a context for what others do not wait long for: an eighth of the time that is left, but
+// least at any rate. Without an end it has none either.
+func share(ctx context.Context, least time.Duration) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, max(least, time.Until(end)/8))
+}
 
 func (rd *Reader) readRest(ctx context.Context, parts Parts) {
 	devices := func(context.Context) error { return nil }
@@ -202,7 +212,7 @@ func (rd *Reader) readRest(ctx context.Context, parts Parts) {
 	if parts&RDMA != 0 {
 		devices = rd.startRDMA(ctx)
 	}
-	short, cancel := context.WithTimeout(ctx, headStart)
+	short, cancel := share(ctx, headStart)
 	defer cancel()
 	late := devices(short) != nil
 	if parts&Drivers != 0 {
@@ -256,11 +266,11 @@ func (rd *Reader) startDrivers(short context.Context) func(context.Context) erro
 	}
 }
 
-// adviceTimeout is for files that only advice needs: no other fact waits for them.
+// adviceTimeout is the least for files that only advice needs: no other fact waits for them.
 const adviceTimeout = time.Second
 
 func (rd *Reader) advise(ctx context.Context, state *kmod.State) {
-	ctx, cancel := context.WithTimeout(ctx, adviceTimeout)
+	ctx, cancel := share(ctx, adviceTimeout)
 	defer cancel()
 	fs, functions, table, what, facts := rd.fs, rd.pci.value, rd.options.Families, rd.options.What, *state
 	advised, err := rd.advised.Read(ctx, func() (kmod.State, error) { return kmod.Advise(fs, &functions, table, what, facts), nil })
