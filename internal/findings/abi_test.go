@@ -6,6 +6,9 @@ import (
 	"testing"
 
 	"gdr-features/internal/finding"
+	"gdr-features/source/kmod"
+	"gdr-features/source/rdma"
+	"gdr-features/test/sample"
 )
 
 // TestImagesNeed: a driver of a known ABI is no fault of the node. The finding says which
@@ -26,5 +29,36 @@ func TestImagesNeed(t *testing.T) {
 				t.Errorf("%d of %+v", i, list)
 			}
 		})
+	}
+}
+
+// TestImagesNeedCounted: NICs that do not count, and those without an RDMA device, are left out.
+func TestImagesNeedCounted(t *testing.T) {
+	n := sample.Ready()
+	*n.NIC() = sample.Function(0x20, 0x14e4, 0x1760, 0x020000, "bnxt_en")
+	for _, bus := range []uint8{0x21, 0x22} {
+		n.PCI.Functions = append(n.PCI.Functions, sample.Function(bus, 0x14e4, 0x1760, 0x020000, "bnxt_en"))
+	}
+	excluded := sample.At(0x21)
+	n.PCI.Find(excluded).Excluded = true
+	n.RDMA.Devices = append(n.RDMA.Devices, rdma.Device{Name: "mlx5_1", PCI: &excluded})
+	n.Kmod.Advice = kmod.NoAdvice()
+	for _, name := range []string{"mlx5_0", "mlx5_1"} {
+		n.Kmod.Advice.VerbsABI[name] = kmod.VerbsABI{Version: 7, File: "/" + name}
+	}
+	const want = "supports ABI 1: mlx5_0 (ABI 7)"
+	if f := findingOf(t, n, "user-space"); f.Status != finding.StatusOK || !strings.HasSuffix(f.Detail, want) {
+		t.Errorf("%v %s, want %s", f.Status, f.Detail, want)
+	}
+}
+
+// TestPortTool: where a family has a program for it, the fix of a port that is down for no reason
+// known names it.
+func TestPortTool(t *testing.T) {
+	n := sample.Ready()
+	n.Port().State, n.Port().Physical = "DOWN", "LinkErrorRecovery"
+	f := findingOf(t, n, "port")
+	if fix := strings.Join(f.Fix, " "); f.Status != finding.StatusFail || !strings.Contains(fix, "ibstat and mlxlink show") {
+		t.Errorf("%v %s: %s", f.Status, f.Code, fix)
 	}
 }
