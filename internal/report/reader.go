@@ -187,7 +187,7 @@ func (rd *Reader) readPCI(ctx context.Context) {
 		inv.Exclude(o.Exclude)
 		return inv, err
 	})(ctx)
-	ctx, cancel := share(ctx, headStart)
+	ctx, cancel := context.WithTimeout(ctx, share(ctx, headStart))
 	defer cancel()
 	_ = rd.names.start("names of the machine", func() (platform.DMI, error) { return platform.ReadDMI(fs), nil })(ctx)
 }
@@ -196,14 +196,14 @@ func (rd *Reader) readPCI(ctx context.Context) {
 // other costs less CPU time, but devices that do not answer must not hold the drivers up.
 const headStart = 500 * time.Millisecond
 
-// share is a context for what others do not wait long for: an eighth of the time that is left, but
-// least at any rate. Without an end it has none either.
-func share(ctx context.Context, least time.Duration) (context.Context, context.CancelFunc) {
+// share is how long to wait for what others do not wait long for: an eighth of the time that is
+// left, but least at any rate. Whoever sets no end waits for a day.
+func share(ctx context.Context, least time.Duration) time.Duration {
 	end, ok := ctx.Deadline()
 	if !ok {
-		return context.WithCancel(ctx)
+		return 24 * time.Hour
 	}
-	return context.WithTimeout(ctx, max(least, time.Until(end)/8))
+	return max(least, time.Until(end)/8)
 }
 
 func (rd *Reader) readRest(ctx context.Context, parts Parts) {
@@ -212,7 +212,7 @@ func (rd *Reader) readRest(ctx context.Context, parts Parts) {
 	if parts&RDMA != 0 {
 		devices = rd.startRDMA(ctx)
 	}
-	short, cancel := share(ctx, headStart)
+	short, cancel := context.WithTimeout(ctx, share(ctx, headStart))
 	defer cancel()
 	late := devices(short) != nil
 	if parts&Drivers != 0 {
@@ -270,7 +270,7 @@ func (rd *Reader) startDrivers(short context.Context) func(context.Context) erro
 const adviceTimeout = time.Second
 
 func (rd *Reader) advise(ctx context.Context, state *kmod.State) {
-	ctx, cancel := share(ctx, adviceTimeout)
+	ctx, cancel := context.WithTimeout(ctx, share(ctx, adviceTimeout))
 	defer cancel()
 	fs, functions, table, what, facts := rd.fs, rd.pci.value, rd.options.Families, rd.options.What, *state
 	advised, err := rd.advised.Read(ctx, func() (kmod.State, error) { return kmod.Advise(fs, &functions, table, what, facts), nil })
