@@ -1,6 +1,7 @@
 package pci
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -26,8 +27,8 @@ func (s *scanner) cardOf(f *Function) *Function {
 	return card
 }
 
-// links reads the links of cards, where attributes has not, and of the bridges above them. Of the port
-// that a card is plugged into it is what the link can do: what it does, the card shows.
+// links reads the links of cards and of the bridges above them, as far as they were not read. Of the
+// port that a card is plugged into, what its link can do counts: what it does, the card shows.
 func (s *scanner) links() {
 	var ports []*Function
 	for f := range s.inv.All() {
@@ -35,52 +36,37 @@ func (s *scanner) links() {
 		if card == nil {
 			continue
 		}
-		s.link(card, whole)
+		s.link(card, true)
+		slot, _ := s.inv.Slot(f)
 		port := s.inv.Port(card)
 		for _, above := range card.Bridges {
-			if bridge := s.inv.Find(above); bridge != nil && bridge != port {
-				s.link(bridge, whole)
+			switch bridge := s.inv.Find(above); {
+			case bridge == nil:
+			case bridge == port && bridge != slot:
+				ports = append(ports, bridge)
+			default:
+				s.link(bridge, true)
 			}
-		}
-		if slot, _ := s.inv.Slot(f); slot == port && port != nil {
-			s.link(port, whole)
-		}
-		if port != nil {
-			ports = append(ports, port)
 		}
 	}
 	for _, port := range ports {
-		s.link(port, most)
+		s.link(port, false)
 	}
 }
 
-// part says what is read of a link.
-type part bool
-
-const (
-	whole part = false
-	most  part = true // what it can do
-)
-
-// link reads the link of a function once.
-func (s *scanner) link(f *Function, what part) {
-	if !s.linked[f.Address] {
+// link reads the link of a function, the whole of it or what it can do, and notes once what could
+// not be read.
+func (s *scanner) link(f *Function, whole bool) {
+	if _, read := s.linked[f.Address]; !read {
 		dir := s.fs.In(s.dir(f))
 		defer dir.Close()
-		s.linkIn(dir, f, what)
+		s.readLink(dir, f, whole)
 	}
-}
-
-func (s *scanner) linkIn(dir *host.FS, f *Function, what part) {
-	s.linked[f.Address] = true
-	l, err := readLink(dir, s.dir(f), what)
-	switch {
-	case what == whole || f.Link == nil:
-		f.Link = l
-	case l != nil: // the rest was read with details
-		f.Link.MaxSpeed, f.Link.MaxWidth = l.MaxSpeed, l.MaxWidth
-	default:
-		f.Link.MaxSpeed, f.Link.MaxWidth = 0, 0
+	unread := s.linked[f.Address]
+	s.linked[f.Address] = linkErrors{}
+	err := unread.most
+	if whole {
+		err = cmp.Or(unread.now, err)
 	}
 	s.unread(err)
 	s.inv.AnyLinkUnread = s.inv.AnyLinkUnread || err != nil
@@ -89,28 +75,29 @@ func (s *scanner) linkIn(dir *host.FS, f *Function, what part) {
 	}
 }
 
-// readLink reads the state of a function's link from files in its directory; nil where it has
-// no link, as integrated endpoints have not, or none that can be read. The error is why the first of
-// the files that are there cannot be read.
-func readLink(dir *host.FS, path string, what part) (l *Link, unread error) {
-	found := false
-	line := func(file string) string {
-		text, err := dir.Line(path + "/" + file)
-		found = found || err == nil
-		if unread == nil && err != nil && !host.Absent(err) {
-			unread = err
+// linkErrors are why a link's files could not be read: those of what it does now, and of the most that
+// it can do. Missing files are none.
+type linkErrors struct{ now, most error }
+
+// readLink reads the link of a function, in whose directory dir is. Function.Link stays nil where it
+// has none, as integrated endpoints have not, or none that can be read.
+func (s *scanner) readLink(dir *host.FS, f *Function, whole bool) {
+	var l Link
+	var unread linkErrors
+	line := func(file string, why *error) string {
+		text, err := dir.Line(s.dir(f) + "/" + file)
+		if err == nil {
+			f.Link = &l
+		} else if *why == nil && !host.Absent(err) {
+			*why = err
 		}
 		return text
 	}
-	l = &Link{}
-	if what == whole {
-		l.Speed, l.Width = parseSpeed(line(LinkSpeedFile)), parseWidth(line(LinkWidthFile))
+	if whole {
+		l.Speed, l.Width = parseSpeed(line(LinkSpeedFile, &unread.now)), parseWidth(line(LinkWidthFile, &unread.now))
 	}
-	l.MaxSpeed, l.MaxWidth = parseSpeed(line(MaxLinkSpeedFile)), parseWidth(line(MaxLinkWidthFile))
-	if !found {
-		return nil, unread
-	}
-	return l, unread
+	l.MaxSpeed, l.MaxWidth = parseSpeed(line(MaxLinkSpeedFile, &unread.most)), parseWidth(line(MaxLinkWidthFile, &unread.most))
+	s.linked[f.Address] = unread
 }
 
 // parseSpeed reads "32.0 GT/s PCIe" or the older "16 GT/s"; 0 for "Unknown" and

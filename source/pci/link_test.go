@@ -1,6 +1,7 @@
 package pci_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -105,6 +106,32 @@ pci0006:00 numa=0
 				if l == nil || l.MaxSpeed == 0 || l.MaxWidth == 0 || (l.Speed > 0 && l.Width > 0) != whole {
 					t.Errorf("GPU %s, %+v: link of %s is %+v, whole %v", gpu, what, at, l, whole)
 				}
+			}
+		}
+	}
+}
+
+// TestLinkUnread: a link's file that cannot be read counts if it is judged, with details and without:
+// of a card all four, of the port above it those of what the link can do.
+func TestLinkUnread(t *testing.T) {
+	for _, tt := range []struct {
+		at, file string
+		want     bool
+	}{
+		{"0000:18:00.0", pci.LinkWidthFile, true},
+		{"0000:18:00.0", pci.MaxLinkWidthFile, true},
+		{"0000:17:00.0", pci.LinkWidthFile, false},
+		{"0000:17:00.0", pci.MaxLinkWidthFile, true},
+		{"0000:16:00.0", pci.LinkSpeedFile, true},
+	} {
+		dir := write(t, switched)
+		file := filepath.Join(dir, "sys/bus/pci/devices", tt.at, tt.file)
+		if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		for _, what := range []source.What{{}, {Details: true}} {
+			if inv := scan(t, dir, what); inv.AnyLinkUnread != tt.want || len(inv.Problems) > 0 != tt.want {
+				t.Errorf("%s of %s, details %v: unread %v, problems %v", tt.file, tt.at, what.Details, inv.AnyLinkUnread, inv.Problems)
 			}
 		}
 	}

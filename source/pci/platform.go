@@ -217,7 +217,7 @@ func (s *scanner) marked(f *Function) tristate.State {
 
 // lanes are the most that a function's link can have; 0 for unknown.
 func (s *scanner) lanes(f *Function) int {
-	if s.linked[f.Address] {
+	if _, read := s.linked[f.Address]; read {
 		return f.link().MaxWidth
 	}
 	width, _ := s.fs.Line(f.Address.dir() + "/" + MaxLinkWidthFile)

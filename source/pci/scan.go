@@ -77,7 +77,7 @@ func (inv *Inventory) Find(a Address) *Function {
 // Memory is for advice. With details all of it is read of every function, and ACS
 // and VPD, which touch configuration space. The error tells that the bus itself cannot be read.
 func Scan(fs *host.FS, table family.Table, what source.What) (Inventory, error) {
-	s := scanner{fs: fs, table: table, what: what, bridges: map[string][]Address{}, linked: map[Address]bool{}, odd: map[Address]string{}}
+	s := scanner{fs: fs, table: table, what: what, bridges: map[string][]Address{}, linked: map[Address]linkErrors{}, odd: map[Address]string{}}
 	links, err := fs.Links(devicesDir)
 	if err != nil {
 		return Inventory{}, fmt.Errorf("PCI bus: %w", err)
@@ -115,8 +115,8 @@ type scanner struct {
 	bridges map[string][]Address // by their path
 	// coherent: a GPU shares memory with its CPU.
 	coherent bool
-	linked   map[Address]bool   // those whose link was read
-	odd      map[Address]string // directories with another name than the kernel gives
+	linked   map[Address]linkErrors // of functions whose link was read; empty once they are noted
+	odd      map[Address]string     // directories with another name than the kernel gives
 	// noPhysFn are functions of which it is not known whether they have the link physfn.
 	noPhysFn []Address
 }
@@ -281,11 +281,8 @@ func (s *scanner) attributes(f *Function) {
 	s.physFn(f, base, physFn, err)
 	group, err := dir.Base(base + IOMMUGroupFile)
 	f.IOMMUGroup = s.iommuGroup(base, group, err)
-	switch {
-	case s.cardOf(f) == f:
-		s.linkIn(dir, f, whole)
-	case s.what.Details:
-		f.Link, _ = readLink(dir, s.dir(f), whole)
+	if s.what.Details || s.cardOf(f) == f {
+		s.readLink(dir, f, true)
 	}
 	if s.what.Details {
 		f.ACS, f.VPD = ReadACS(s.fs, f.Address), ReadVPD(s.fs, f.Address)
