@@ -260,6 +260,6 @@ func golden(t *testing.T, file string, got []byte) {
 		if more := len(lines) - shownLines; more > 0 {
 			lines = append(lines[:shownLines], fmt.Sprintf("and %d more lines\n", more))
 		}
-		t.Errorf("%s (-want +got):\n%s", file, strings.Join(lines, ""))
+		t.Errorf("%s (-want +got; make golden writes it):\n%s", file, strings.Join(lines, ""))
 	}
 }

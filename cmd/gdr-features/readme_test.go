@@ -81,7 +81,7 @@ func compare(t *testing.T, page pages.Page, block pages.Block) {
 	}
 	if !update {
 		if want != block.Text {
-			t.Errorf("(-program +page):\n%s\nthe program prints\n%s", cmp.Diff(want, block.Text), want)
+			t.Errorf("(-program +page; make golden writes it):\n%s\nthe program prints\n%s", cmp.Diff(want, block.Text), want)
 		}
 		return
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gdr-features/source/family"
 )
 
@@ -42,20 +44,30 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// compare compares the rows of a table with those of the families.
+// compare compares the rows of a table with those of the families, by their names.
 func compare(t *testing.T, title string, want, got [][]string) {
 	t.Helper()
-	if len(got) != len(want) {
-		t.Errorf("%s, %q: %d rows, want %d", page, title, len(got), len(want))
+	name := func(row []string) string { return row[0] }
+	if diff := cmp.Diff(columns(want, name), columns(got, name)); diff != "" {
+		t.Errorf("%s, %q: the families of the rows (-want +page):\n%s", page, title, diff)
 	}
 	for i, row := range want {
-		if i < len(got) && len(got[i]) == len(row) && got[i][1] != "" {
-			row[1] = got[i][1]
+		at := slices.IndexFunc(got, func(g []string) bool { return g[0] == row[0] })
+		if at >= 0 && len(got[at]) == len(row) && got[at][1] != "" {
+			row[1] = got[at][1]
 		}
-		if i >= len(got) || !slices.Equal(got[i], row) {
+		if at < 0 || !slices.Equal(got[at], row) {
 			t.Errorf("%s, %q: row %d must be\n| %s |", page, title, i+1, strings.Join(row, " | "))
 		}
 	}
+}
+
+func columns(rows [][]string, of func([]string) string) []string {
+	all := make([]string, len(rows))
+	for i, row := range rows {
+		all[i] = of(row)
+	}
+	return all
 }
 
 func cells[F any](families []F, of func(F) []string) [][]string {

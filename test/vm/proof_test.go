@@ -5,6 +5,7 @@ package vm
 import (
 	"encoding/json"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,20 +19,12 @@ import (
 // TestProof runs what proof plan writes with Debian's perftest on a software RDMA device, and reads what
 // comes of it. That build has no CUDA and there is no GPU: transfers with host memory alone are true.
 func TestProof(t *testing.T) {
-	w := node()
-	w.files = perftest(t)
 	script := planned(t)
-	w.files["proof.sh"] = script
-	w.files["nogid.sh"] = strings.ReplaceAll(script, "-x 1 ", "-x 9 ")
-	w.files["kill.sh"] = killServer
-	m := boot(t, w, "")
-	m.load("rdma_rxe")
-	m.load("crc32_generic")
-	m.load("dummy")
-	m.do(wire.Request{Command: wire.Up, Device: "lo", Path: "127.0.0.1"})
-	m.do(wire.Request{Command: wire.Up, Device: "dummy0", Path: "10.9.0.1"})
-	m.do(wire.Request{Command: wire.AddRXE, Path: "mlx5_0", Device: "dummy0"})
-	m.shell(root, "mkdir -m 777 /tmp/nobody")
+	m := transfers(t, map[string]string{
+		"proof.sh": script,
+		"nogid.sh": strings.ReplaceAll(script, "-x 1 ", "-x 9 "),
+		"kill.sh":  killServer,
+	})
 	for _, test := range []struct {
 		name, run string
 		uid       uint32
@@ -90,6 +83,25 @@ for p in /proc/[0-9]*; do
 done
 wait
 `
+
+// transfers is a machine with Debian's perftest, these scripts, two software RDMA devices, and a folder
+// that everybody may write to.
+func transfers(t *testing.T, scripts map[string]string) *machine {
+	t.Helper()
+	w := node()
+	w.files = perftest(t)
+	maps.Copy(w.files, scripts)
+	m := boot(t, w, "")
+	m.load("rdma_rxe")
+	m.load("crc32_generic")
+	m.load("dummy")
+	m.do(wire.Request{Command: wire.Up, Device: "lo", Path: "127.0.0.1"})
+	m.do(wire.Request{Command: wire.Up, Device: "dummy0", Path: "10.9.0.1"})
+	m.do(wire.Request{Command: wire.AddRXE, Path: "mlx5_0", Device: "dummy0"})
+	m.do(wire.Request{Command: wire.AddRXE, Path: "mlx5_1", Device: "lo"})
+	m.shell(root, "mkdir -m 777 /tmp/nobody")
+	return m
+}
 
 // shell runs commands as somebody.
 func (m *machine) shell(uid uint32, commands string) wire.Response {

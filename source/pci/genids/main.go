@@ -4,8 +4,8 @@
 //
 //	go run ./source/pci/genids /usr/share/misc/pci.ids source/pci/ids.txt > ids.new && mv ids.new source/pci/ids.txt
 //
-// The second file is the table that there is. A pci.ids older than the one of the table is
-// refused, and names that the new one lacks are kept.
+// The second file is the table that there is. Names that pci.ids lacks are kept. A pci.ids older
+// than the one of the table, as Debian's often is, adds names and changes none.
 package main
 
 import (
@@ -98,10 +98,12 @@ func run(args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	older, newer := names, namesIn(db)
 	if version < was { // 2026.08.22: the order of the text is that of the dates
-		return fmt.Errorf("%s is of %s, older than that of %s, %s", args[0], version, args[1], was)
+		older, newer, version = newer, older, was
 	}
-	maps.Copy(names, namesIn(db))
+	names = maps.Clone(older)
+	maps.Copy(names, newer)
 	maps.Copy(names, later)
 	text := fmt.Appendf(nil, heading+"\n", version)
 	for _, id := range slices.Sorted(maps.Keys(names)) {
@@ -198,7 +200,7 @@ func nicName(name string) string {
 	if p := product.FindStringSubmatch(name); p != nil {
 		return p[1]
 	}
-	return generic.ReplaceAllString(name, "")
+	return strings.TrimSpace(generic.ReplaceAllString(name, ""))
 }
 
 // versionOf reads the line "#	Version: 2025.07.11" at the head of a pci.ids.
