@@ -52,7 +52,7 @@ type objectCache struct {
 	silent bool      // the last one that was alive fell silent, and none has sent anything since
 	since  time.Time // when the last watch ended
 	err    error     // why there is none since then; nil where no request failed
-	breaks int       // watches in a row that ended with an error; see failed
+	breaks int       // watches in a row that ended with an error, and sent nothing else; see failed
 	cause  publish.Cause
 }
 
@@ -181,6 +181,7 @@ func (c *objectCache) Replace(list []any, version string) error {
 	defer c.mu.Unlock()
 	c.known, c.object, c.version = true, object, version
 	if c.open {
+		c.breaks = 0
 		c.begin()
 	}
 	notify(c.changed)
@@ -192,11 +193,11 @@ func (c *objectCache) Replace(list []any, version string) error {
 func (c *objectCache) Resync() error { return nil }
 
 // opened notes that the API server has accepted a watch. One that does not resume another
-// is alive after Replace, one that follows a silent one after its first event.
+// is alive after Replace, one that follows a silent one, or several that broke, after its first event.
 func (c *objectCache) opened(resumes bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open = true; resumes && !c.silent {
+	if c.open = true; resumes && !c.silent && c.breaks < maxBreaks {
 		c.begin()
 	}
 }
@@ -205,7 +206,7 @@ func (c *objectCache) opened(resumes bool) {
 func (c *objectCache) heard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open && c.silent {
+	if c.breaks = 0; c.open && !c.alive {
 		c.begin()
 	}
 }
@@ -229,7 +230,7 @@ func (c *objectCache) begin() {
 	if c.err != nil {
 		c.log.Info("the NodeFeature is watched again")
 	}
-	c.alive, c.silent, c.err, c.cause, c.breaks = true, false, nil, publish.Cause{}, 0
+	c.alive, c.silent, c.err, c.cause = true, false, nil, publish.Cause{}
 	notify(c.changed)
 }
 

@@ -38,6 +38,7 @@ const (
 	lists   answer = "lists, and accepts a watch and sends nothing" // a server that streams no lists
 	refuses answer = "connection refused"
 	errs    answer = "error event" // is all that a watch sends
+	late    answer = "late error"  // is all that a watch sends, of a server that streams no lists
 
 	denies     answer = "403"
 	overloaded answer = "429"
@@ -64,6 +65,7 @@ var failures = map[answer]*apierrors.StatusError{
 	overloaded: apierrors.NewTooManyRequests("later", 1),
 	broken:     apierrors.NewInternalError(errors.New("etcd")),
 	errs:       apierrors.NewTimeoutError("etcd", 1),
+	late:       apierrors.NewTimeoutError("etcd", 1),
 }
 
 var expired = apierrors.NewResourceExpired("too old resource version")
@@ -82,14 +84,14 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case s.answer == refuses:
 		return nil, syscall.ECONNREFUSED
-	case !watch && (s.answer == works || s.answer == listOnly || s.answer == lists):
+	case !watch && (s.answer == works || s.answer == listOnly || s.answer == lists || s.answer == late):
 		return respond(http.StatusOK, &v1alpha1.NodeFeatureList{
 			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeFeatureList"},
 			ListMeta: metav1.ListMeta{ResourceVersion: "5"},
 		}), nil
-	case s.answer == lists && streams:
+	case (s.answer == lists || s.answer == late) && streams:
 		return respond(http.StatusForbidden, &failures[denies].ErrStatus), nil
-	case status != nil && (!watch || s.answer != errs):
+	case status != nil && (!watch || s.answer != errs && s.answer != late):
 		return respond(int(status.ErrStatus.Code), &status.ErrStatus), nil
 	}
 	out, in := io.Pipe()
@@ -118,6 +120,9 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 					send("BOOKMARK", bookmark)
 				}
 			}
+		case a == late:
+			time.Sleep(2 * resumedAfter)
+			fallthrough
 		case a == errs:
 			send("ERROR", &status.ErrStatus)
 		}
@@ -183,11 +188,11 @@ func (s *server) watched(t *testing.T) (*Publisher, *logtest.Hook) {
 // times. Failures are logged once, and so is that the watch works again.
 func TestWatchBackoff(t *testing.T) {
 	for _, from := range []answer{works, silent} {
-		for _, a := range []answer{refuses, denies, overloaded, broken, errs} {
+		for _, a := range []answer{refuses, denies, overloaded, broken, errs, late} {
 			t.Run(string(from)+", then "+string(a), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					s := &server{answer: from}
-					_, hook := s.watched(t)
+					p, hook := s.watched(t)
 					time.Sleep(10 * time.Minute)
 					s.becomes(a)
 					time.Sleep(20 * time.Second)
@@ -207,6 +212,11 @@ func TestWatchBackoff(t *testing.T) {
 					if len(pauses) < 30 {
 						t.Errorf("%d different pauses", len(pauses))
 					}
+					p.cache.mu.Lock()
+					if p.cache.alive {
+						t.Error("a watch counts as alive")
+					}
+					p.cache.mu.Unlock()
 					for range 2 { // the second one renews the watch
 						s.becomes(works)
 						time.Sleep(61 * time.Second)
@@ -218,6 +228,9 @@ func TestWatchBackoff(t *testing.T) {
 					want := []string{"warning cannot watch the NodeFeature; trying again until it works", "info the NodeFeature is watched again"}
 					if from == silent { // which is another cause
 						want = slices.Insert(want, 0, want[0])
+					}
+					if n := len(lines); a == late && n < 10 { // the first of these watches count, one by one
+						lines, want = lines[n-2:], want[len(want)-2:]
 					}
 					if !slices.Equal(lines, want) {
 						t.Errorf("logged %q", lines)
