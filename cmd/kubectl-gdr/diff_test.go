@@ -102,7 +102,7 @@ kernel       -     6.8.0-45-generic    6.8.0-49-generic (1 of 2)   node-0102
 		{"published labels need no Nodes", "-l gdr.level=PXB", 0, "", "no node matches\n"},
 		{
 			"one missing", "node-0098 n7", 1, title + "1 node, alike\n\n1 node of 1 kind: 1 alike, 0 differ\n",
-			"gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA or AMD GPU?\n",
+			"gdr-features: no agent has published a NodeFeature of n7: there is no such node, its agent is not ready (kubectl gdr shows that), or it has no NVIDIA or AMD GPU\n",
 		},
 		{
 			"older agents", "-n older", 1, "0 nodes of 0 kinds: 0 alike, 0 differ\nnot compared, older agent: n1, n2\n",

@@ -2,10 +2,12 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 
 	"gdr-features/deploy/examples"
 	"gdr-features/internal/fleet/nodes/apiserver"
@@ -37,10 +39,11 @@ func (p *program) example(cmd *cobra.Command, names []string) error {
 			return fmt.Errorf("kubeconfig: %w", err)
 		}
 	}
-	cluster, err := apiserver.Example(cmd.Context(), access, p.query(nil), selector, namespace)
+	cluster, err := apiserver.Example(cmd.Context(), access, p.query(nil), selector.String(), namespace)
 	if err != nil {
 		return err
 	}
+	cluster.Where = affinity(selector)
 	text, err := example.Fill(file, &cluster)
 	if err != nil {
 		return err
@@ -50,10 +53,10 @@ func (p *program) example(cmd *cobra.Command, names []string) error {
 }
 
 // ofNodes is a selector for Nodes: labels of ours get their prefix.
-func ofNodes(text string) (string, error) {
+func ofNodes(text string) (labels.Selector, error) {
 	parsed, err := labels.Parse(text)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	requirements, _ := parsed.Requirements()
 	selector := labels.NewSelector()
@@ -64,9 +67,29 @@ func ofNodes(text string) (string, error) {
 		}
 		one, err := labels.NewRequirement(key, r.Operator(), r.ValuesUnsorted())
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		selector = selector.Add(*one)
 	}
-	return selector.String(), nil
+	return selector, nil
+}
+
+// operators are those of a node affinity that select as those of a selector do. As there, NotIn selects
+// Nodes without the label, too.
+var operators = map[selection.Operator]string{
+	selection.In: "In", selection.Equals: "In", selection.DoubleEquals: "In",
+	selection.NotIn: "NotIn", selection.NotEquals: "NotIn",
+	selection.Exists: "Exists", selection.DoesNotExist: "DoesNotExist",
+	selection.GreaterThan: "Gt", selection.LessThan: "Lt",
+}
+
+// affinity is a selector as the requirements of a node affinity.
+func affinity(selector labels.Selector) (all []example.Requirement) {
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		all = append(all, example.Requirement{
+			Key: r.Key(), Operator: operators[r.Operator()], Values: slices.Sorted(slices.Values(r.ValuesUnsorted())),
+		})
+	}
+	return all
 }

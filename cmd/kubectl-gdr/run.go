@@ -165,7 +165,8 @@ func (p *program) show(picked int, none []string, json, text func() error, hint 
 }
 
 func missing(names []string) error {
-	return fmt.Errorf("no agent has published a NodeFeature of %s; is there a node of that name, and does it have an NVIDIA or AMD GPU?", strings.Join(names, ", "))
+	return fmt.Errorf("no agent has published a NodeFeature of %s: there is no such node, its agent is not ready "+
+		"(kubectl gdr shows that), or it has no NVIDIA or AMD GPU", strings.Join(names, ", "))
 }
 
 // query asks for nodes of these names, none for all.

@@ -42,19 +42,21 @@ func config(t testing.TB, server string) string {
 }
 
 // around is what a cluster has beside NodeFeatures, of nodes n1 to n4: n1 still has what its agent
-// published before, and n4 has no agent. Of pool=train are n2 and n5.
+// published before, the agent of n3 is not ready, and n4 has none. Of pool=train are n2 and n5.
 func around(w io.Writer, r *http.Request) bool {
 	node := func(name, ready string) string {
 		return fmt.Sprintf(`{"metadata": {"name": %q, "labels": {"feature.node.kubernetes.io/gpudirect.rdma": %q, "feature.node.kubernetes.io/gdr.level": "PIX"%s}}}`,
 			name, ready, map[string]string{"n4": `, "feature.node.kubernetes.io/gdr.reason": "NoNIC"`}[name])
 	}
-	pod := func(name string) string { return fmt.Sprintf(`{"spec": {"nodeName": %q}}`, name) }
+	pod := func(name, ready string) string {
+		return fmt.Sprintf(`{"spec": {"nodeName": %q}, "status": {"conditions": [{"type": "Ready", "status": %q}]}}`, name, ready)
+	}
 	answer := ""
 	switch path := r.URL.Path; {
 	case strings.HasSuffix(path, "/daemonsets"):
 		answer = `{"status": {"numberReady": 2, "desiredNumberScheduled": 4}}`
 	case strings.HasSuffix(path, "/pods"):
-		answer = strings.Join([]string{pod("n1"), pod("n2"), pod("n3")}, ",")
+		answer = strings.Join([]string{pod("n1", "True"), pod("n2", "True"), pod("n3", "False")}, ",")
 	case path == "/api/v1/nodes" && r.URL.Query().Get("labelSelector") == "pool=train":
 		answer = node("n2", "true") + "," + node("n5", "true")
 	case path == "/api/v1/nodes":
@@ -67,8 +69,9 @@ func around(w io.Writer, r *http.Request) bool {
 }
 
 const table = `chain: 2 of 4 agents ready, 1 Node differs (7200 s), 1 NodeFeature without agent
+  agents:  not ready on n3
   differs: n1 (gpudirect.rdma is false, published true)
-  likely:  nfd-master does not run, or has restrictions.allowOverwrite false
+  likely:  changed by hand, nfd-master does not run, or allowOverwrite is false
            (docs/oncall.md#do-the-labels-reach-the-nodes)
   without: n4
 
@@ -83,7 +86,7 @@ n4     false   PIX     NoNIC         120m
 `
 
 // n2 is what is printed of that node alone.
-const n2 = "chain: 2 of 4 agents ready, no Node differs\n\nNODE   READY   LEVEL   REASON/WARN   AGE\nn2     true    PIX     -             120m\n\n1 node, 1 ready\n"
+const n2 = "chain: 2 of 4 agents ready, no Node differs\n  agents:  not ready on n3\n\nNODE   READY   LEVEL   REASON/WARN   AGE\nn2     true    PIX     -             120m\n\n1 node, 1 ready\n"
 
 // What is printed where, and when progress is shown on a terminal.
 func TestRun(t *testing.T) {
@@ -113,14 +116,14 @@ func TestRun(t *testing.T) {
 		{"a slow server, a terminal", "", true, 2 * time.Second, 0, table, "\r2 nodes read\r4 nodes read\r            \r"},
 		{"a slow server, no terminal", "", false, 2 * time.Second, 0, table, ""},
 		{"summary", "--summary", false, 0, 0, summary, ""},
-		{"summary of none", "--summary --ready unknown", false, 0, 0, "chain: 2 of 4 agents ready, no Node differs\n0 nodes, 0 ready\n", ""},
+		{"summary of none", "--summary --ready unknown", false, 0, 0, "chain: 2 of 4 agents ready, no Node differs\n  agents:  not ready on n3\n0 nodes, 0 ready\n", ""},
 		{"none", "--ready unknown", false, 0, 0, "", "no node matches\n"},
 		{"a reason that no node has", "--reason NoNICS", false, 0, 0, "", "no node matches; existing reasons: NoNIC\n"},
 		{"none for scripts", "--ready unknown --no-headers", false, 0, 0, "", "no node matches\n"},
 		{"without headings", "--no-headers n2", false, 0, 0, "n2   true   PIX   -   120m\n", ""},
 		{
 			"one missing", "n2 n7 --no-headers", false, 0, 1, "n2   true   PIX   -   120m\n",
-			"gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA or AMD GPU?\n",
+			"gdr-features: no agent has published a NodeFeature of n7: there is no such node, its agent is not ready (kubectl gdr shows that), or it has no NVIDIA or AMD GPU\n",
 		},
 		{"a label of the Node", "-l pool=train", false, 0, 0, n2, ""},
 		{"labels of both kinds", "-l pool=train,gdr.level=PXB", false, 0, 0, "", "no node matches\n"},
@@ -128,14 +131,14 @@ func TestRun(t *testing.T) {
 		{"wait for a Node that has nothing published", "-l pool=train --wait 100ms", false, 0, 2, n2, "1 of 2 nodes ready, waiting for n5 (nothing published)\nnot all nodes were ready within 100ms\n"},
 		{
 			"wait for all", "--no-headers --wait 100ms n2 n1 n4", false, 0, 2, "n1   true    PIX   -       120m\nn2   true    PIX   -       120m\nn4   false   PIX   NoNIC   120m\n",
-			"1 of 3 nodes ready, waiting for n1 (label not on the Node), n4 (NoNIC)\nnot all nodes were ready within 100ms\n",
+			"1 of 3 nodes ready, waiting for n1 (gpudirect.rdma is false on the Node), n4 (NoNIC)\nnot all nodes were ready within 100ms\n",
 		},
 		{"wait for agents", "-n empty --wait 100ms", false, 0, 2, "", "0 of 0 nodes ready, but 4 of 4 agents have published nothing\nnot all nodes were ready within 100ms\nno node matches\n"},
 		{"no journal", "history n2", false, 0, 0, "", "no change of n2 is recorded; older agents keep no journal\n"},
 		{"no journal, JSON", "history n2 -o json", false, 0, 0, "{\n  \"node\": \"n2\",\n  \"namespace\": \"gdr-features\",\n  \"changes\": []\n}\n", ""},
-		{"no object", "history n7", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA or AMD GPU?\n"},
+		{"no object", "history n7", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature of n7: there is no such node, its agent is not ready (kubectl gdr shows that), or it has no NVIDIA or AMD GPU\n"},
 		{"names", "__complete history n", false, 0, 0, "n1\nn2\nn3\nn4\n:4\n", "Completion ended with directive: ShellCompDirectiveNoFileComp\n"},
-		{"all missing", "n7", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature of n7; is there a node of that name, and does it have an NVIDIA or AMD GPU?\n"},
+		{"all missing", "n7", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature of n7: there is no such node, its agent is not ready (kubectl gdr shows that), or it has no NVIDIA or AMD GPU\n"},
 		{"nobody there", "-n empty -o json", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature in namespace empty; is the DaemonSet running there? " +
 			"(kubectl -n empty get daemonsets; -n or -A for another namespace; agents with --publish file write none)\n"},
 	} {

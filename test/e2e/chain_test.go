@@ -82,7 +82,7 @@ func TestChain(t *testing.T) {
 	n.publish("ready")
 	n.shows(`chain: 1 of 2 agents ready, 1 Node differs \(\d+ s\)
   differs: chain-a \(gpudirect.rdma is false, published true\)
-  likely:  (Node Feature Discovery needs a few seconds|nfd-master does not run, or has restrictions.allowOverwrite false)
+  likely:  (Node Feature Discovery needs a few seconds|changed by hand, nfd-master does not run, or allowOverwrite is false)
 `)
 	began := time.Now()
 	if out, errs, status := shell(t, kubeconfig, "kubectl gdr --wait 2s chain-a"); status != 2 || !strings.Contains(errs, "waiting for chain-a (label not on the Node)\n") {

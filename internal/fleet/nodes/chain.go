@@ -19,8 +19,9 @@ type Cluster struct {
 	Agents *Agents
 	// Pods are those of agents, by node: whether one is ready.
 	Pods map[string]bool
-	// Labels are those of ours that each Node has.
-	Labels map[string]label.Set
+	// Labels are those of ours that each Node has. AllNodes tells whether no Node is left out.
+	Labels   map[string]label.Set
+	AllNodes bool
 	// NotRead is what could not be read.
 	NotRead []NotRead
 }
@@ -40,7 +41,10 @@ type NotRead struct {
 // Chain says what is wrong between agents and the labels of Nodes. Lists are null where what they
 // follow from could not be read.
 type Chain struct {
-	Agents       *Agents   `json:"agents"`
+	Agents *Agents `json:"agents"`
+	// NotReady are the nodes whose agent is not ready, as far as it is known where one is missing, but
+	// for those that are in WithoutAgent.
+	NotReady     []string  `json:"notReady"`
 	Differing    []Differs `json:"differing"`
 	WithoutAgent []string  `json:"withoutAgent"`
 	// Cause is the likely cause of what differs, "" for nothing.
@@ -88,10 +92,35 @@ func (c *Cluster) Chain(all []Node, now time.Time) Chain {
 			chain.Differing = append(chain.Differing, Differs{n.Name, seconds(n.Written, now), differs})
 		}
 	}
+	chain.NotReady = c.notReady(chain.WithoutAgent)
 	if len(chain.Differing) > 0 {
 		chain.Cause = cause(chain.Differing, arrived)
 	}
 	return chain
+}
+
+// notReady are the nodes with a Pod of an agent that is not ready, and, if Nodes have no Pod and just so
+// many are missing, these; but for left, that have none any more. It is nil if the Pods could not be read.
+func (c *Cluster) notReady(left []string) []string {
+	if c.Pods == nil {
+		return nil
+	}
+	names, without := []string{}, []string{}
+	for name, ready := range c.Pods {
+		if !ready {
+			names = append(names, name)
+		}
+	}
+	for name := range c.Labels {
+		if _, has := c.Pods[name]; !has {
+			without = append(without, name)
+		}
+	}
+	if c.AllNodes && c.Agents != nil && len(without) == c.Agents.Wanted-len(c.Pods) {
+		names = append(names, without...)
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(left, name) })
 }
 
 // OnNode reports whether the Node of a node has a label as its agent has published it, or may have:
@@ -124,7 +153,7 @@ func seconds(since, now time.Time) *int {
 const (
 	fresh      = "Node Feature Discovery needs a few seconds"
 	noneCame   = "nfd-master does not run, or its configuration keeps the labels back"
-	onlyValues = "nfd-master does not run, or has restrictions.allowOverwrite false"
+	onlyValues = "changed by hand, nfd-master does not run, or allowOverwrite is false"
 	someCame   = "nfd-master does not run, has restrictions, or its updates fail"
 )
 
@@ -167,6 +196,9 @@ func (c *Chain) Text(w io.Writer) error {
 		parts = append(parts, show.Count(n, "NodeFeature")+" without agent")
 	}
 	fmt.Fprintf(&out, "chain: %s\n", cmp.Or(strings.Join(parts, ", "), "unknown"))
+	if len(c.NotReady) > 0 {
+		fmt.Fprintf(&out, "  agents:  not ready on %s\n", sanitize.Terminal(Few(c.NotReady)))
+	}
 	if c.Cause != "" {
 		fmt.Fprintf(&out, "  differs: %s\n", c.examples())
 		fmt.Fprintf(&out, "  likely:  %s\n           (%s)\n", c.Cause, page)

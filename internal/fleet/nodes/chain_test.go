@@ -39,13 +39,13 @@ func TestChain(t *testing.T) {
 			Cluster{Agents: agents, Pods: running, Labels: map[string]label.Set{"a": good, "b": {label.Ready: "true", label.Reason: "GPUDriverNotLoaded", label.Level: "PIX"}}},
 			`chain: 2 of 2 agents ready, 1 Node differs (340 s)
   differs: b (gpudirect.rdma is true, published false)
-  likely:  nfd-master does not run, or has restrictions.allowOverwrite false
+  likely:  changed by hand, nfd-master does not run, or allowOverwrite is false
            (docs/oncall.md#do-the-labels-reach-the-nodes)
 `,
 		},
 		{
 			"no label comes", both,
-			Cluster{Agents: &Agents{1, 2}, Pods: map[string]bool{"a": true}, Labels: map[string]label.Set{"a": {label.Expected: "true"}, "b": {}}},
+			Cluster{Agents: &Agents{1, 2}, Pods: map[string]bool{"a": true}, Labels: map[string]label.Set{"a": {label.Expected: "true"}, "b": {}}, AllNodes: true},
 			`chain: 1 of 2 agents ready, 2 Nodes differ (3600 s), 1 NodeFeature without agent
   differs: a (gpudirect.rdma is absent, published true), b
   likely:  nfd-master does not run, or its configuration keeps the labels back
@@ -94,6 +94,26 @@ func TestChain(t *testing.T) {
 		},
 		{"a Node is gone", both, Cluster{Labels: map[string]label.Set{"b": bad}}, "chain: no Node differs, 1 NodeFeature without agent\n  without: a\n"},
 		{
+			"an agent is not ready", both[:1],
+			Cluster{Agents: &Agents{1, 2}, Pods: map[string]bool{"a": true, "b": false}, Labels: map[string]label.Set{"a": good, "b": {}, "cpu": {}}, AllNodes: true},
+			"chain: 1 of 2 agents ready, no Node differs\n  agents:  not ready on b\n",
+		},
+		{
+			"it has no Pod", both[:1],
+			Cluster{Agents: &Agents{1, 2}, Pods: map[string]bool{"a": true}, Labels: map[string]label.Set{"a": good, "b": {}}, AllNodes: true},
+			"chain: 1 of 2 agents ready, no Node differs\n  agents:  not ready on b\n",
+		},
+		{
+			"it has no Pod, which may be that of another Node", both[:1],
+			Cluster{Agents: &Agents{1, 2}, Pods: map[string]bool{"a": true}, Labels: map[string]label.Set{"a": good, "b": {}, "c": {}}, AllNodes: true},
+			"chain: 1 of 2 agents ready, no Node differs\n",
+		},
+		{
+			"some Nodes alone were read", both[:1],
+			Cluster{Agents: &Agents{1, 2}, Pods: map[string]bool{"a": true}, Labels: map[string]label.Set{"a": good, "b": {}}},
+			"chain: 1 of 2 agents ready, no Node differs\n",
+		},
+		{
 			"nothing may be read", both,
 			Cluster{NotRead: []NotRead{{"DaemonSet", "no\n\x1b[2J"}, {"Node", "not that"}}},
 			"chain: unknown\n  not read: DaemonSets: no??[2J\n  not read: Nodes: not that\n",
@@ -119,10 +139,10 @@ func TestChain(t *testing.T) {
 func TestChainJSON(t *testing.T) {
 	all := []Node{small("b", bad, time.Minute)}
 	for want, c := range map[string]Cluster{
-		`{"agents":null,"differing":null,"withoutAgent":null,"cause":"","notRead":[]}`:                         {},
-		`{"agents":{"ready":0,"wanted":0},"differing":[],"withoutAgent":["b"],"cause":"","notRead":[]}`:        {Agents: &Agents{}, Pods: map[string]bool{}, Labels: map[string]label.Set{"b": bad}},
-		`{"agents":null,"differing":[],"withoutAgent":["b"],"cause":"","notRead":[{"kind":"Pod","why":"no"}]}`: {Labels: map[string]label.Set{}, NotRead: []NotRead{{"Pod", "no"}}},
-		`{"agents":null,"differing":[{"node":"b","seconds":60,"labels":[{"label":"gpudirect.rdma","onNode":"","published":"false"}]}],"withoutAgent":[],` +
+		`{"agents":null,"notReady":null,"differing":null,"withoutAgent":null,"cause":"","notRead":[]}`:                         {},
+		`{"agents":{"ready":0,"wanted":0},"notReady":[],"differing":[],"withoutAgent":["b"],"cause":"","notRead":[]}`:          {Agents: &Agents{}, Pods: map[string]bool{}, Labels: map[string]label.Set{"b": bad}},
+		`{"agents":null,"notReady":null,"differing":[],"withoutAgent":["b"],"cause":"","notRead":[{"kind":"Pod","why":"no"}]}`: {Labels: map[string]label.Set{}, NotRead: []NotRead{{"Pod", "no"}}},
+		`{"agents":null,"notReady":null,"differing":[{"node":"b","seconds":60,"labels":[{"label":"gpudirect.rdma","onNode":"","published":"false"}]}],"withoutAgent":[],` +
 			`"cause":"` + someCame + `","notRead":[]}`: {Labels: map[string]label.Set{"b": {label.Reason: "GPUDriverNotLoaded", label.Level: "PIX"}}},
 	} {
 		text, err := json.Marshal(c.Chain(all, now))
@@ -147,6 +167,7 @@ func TestWaiting(t *testing.T) {
 		{"all ready", []Node{a}, nil, Filter{}, Cluster{Agents: &Agents{1, 1}, Labels: labels}, ""},
 		{"one is not", []Node{a, b}, nil, Filter{}, Cluster{}, "1 of 2 nodes ready, waiting for b (GPUDriverNotLoaded)"},
 		{"one has no GPU", []Node{a, small("c", nil, 0)}, nil, Filter{}, Cluster{}, "1 of 2 nodes ready, waiting for c (no labels)"},
+		{"the label has another value", []Node{a}, nil, Filter{}, Cluster{Labels: map[string]label.Set{"a": bad}}, "0 of 1 node ready, waiting for a (gpudirect.rdma is false on the Node)"},
 		{"the label is not on the Node", []Node{a}, nil, Filter{}, Cluster{Labels: map[string]label.Set{"a": {}}}, "0 of 1 node ready, waiting for a (label not on the Node)"},
 		{"other agents are not there yet", []Node{a}, nil, Filter{}, Cluster{Agents: &Agents{1, 3}}, "1 of 1 node ready, but 2 of 3 agents have published nothing"},
 		{"they do not matter to named nodes", []Node{a}, []string{"a"}, Filter{}, Cluster{Agents: &Agents{1, 3}}, ""},

@@ -23,7 +23,7 @@ func (f *Filter) Waiting(all []Node, names []string, c *Cluster) string {
 		case n.state(label.Ready) != "true":
 			not = append(not, fmt.Sprintf("%s (%s)", n.Name, cmp.Or(n.Labels[label.Reason], "no labels")))
 		case !c.OnNode(n, label.Ready):
-			not = append(not, n.Name+" (label not on the Node)")
+			not = append(not, n.Name+" ("+notOnNode(c.Labels[n.Name][label.Ready])+")")
 		default:
 			ready++
 		}
@@ -47,4 +47,12 @@ func (f *Filter) Waiting(all []Node, names []string, c *Cluster) string {
 		return "no node matches"
 	}
 	return ""
+}
+
+// notOnNode says what a Node has in place of the label that its agent has published.
+func notOnNode(value string) string {
+	if value == "" {
+		return "label not on the Node"
+	}
+	return label.Ready + " is " + value + " on the Node"
 }

@@ -56,7 +56,7 @@ func Cluster(ctx context.Context, config *rest.Config, q Query, selector string)
 	}
 	labels, err := Nodes(ctx, config, q, selector)
 	if note(coreNodes.kind, err) {
-		c.Labels = labels
+		c.Labels, c.AllNodes = labels, selector == ""
 	}
 	if selector == "" {
 		err = nil

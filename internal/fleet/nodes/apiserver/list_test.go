@@ -266,7 +266,7 @@ func TestCluster(t *testing.T) {
 	}))
 	defer server.Close()
 	got, err := Cluster(t.Context(), &rest.Config{Host: server.URL}, Query{Namespace: "gdr"}, "")
-	want := nodes.Cluster{Agents: &nodes.Agents{Ready: 4, Wanted: 5}, Pods: map[string]bool{"a": true, "b": false}, Labels: map[string]label.Set{}}
+	want := nodes.Cluster{Agents: &nodes.Agents{Ready: 4, Wanted: 5}, Pods: map[string]bool{"a": true, "b": false}, Labels: map[string]label.Set{}, AllNodes: true}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("error %v (-want +got):\n%s", err, diff)
 	}

@@ -21,6 +21,12 @@ type Node struct {
 	Taints      []Taint
 }
 
+// Requirement is one of a node affinity: operator "In", "NotIn", "Exists", "DoesNotExist", "Gt" or "Lt".
+type Requirement struct {
+	Key, Operator string
+	Values        []string
+}
+
 // Taint is one that keeps Pods without a toleration away.
 type Taint struct{ Key, Value, Effect string }
 
@@ -29,7 +35,8 @@ type Network struct{ Name, Resource string }
 
 // Cluster is what an example is filled in from.
 type Cluster struct {
-	Nodes    []Node // those that the job may run on
+	Nodes    []Node        // those that the job may run on
+	Where    []Requirement // what they were selected by, beside being ready
 	Networks []Network
 	Image    string // of the agents, "" if it is not known
 	// Unread says what could not be read, and why.

@@ -184,6 +184,13 @@ func (f *filler) levelLines(indent, text string) {
 	if f.rate > 0 { // the operator is Gt alone
 		f.add(indent, `- {key: feature.node.kubernetes.io/gdr.rate, operator: Gt, values: ["%d"]}`, f.rate-1)
 	}
+	for _, r := range f.c.Where {
+		values := ""
+		if len(r.Values) > 0 {
+			values = `, values: ["` + strings.Join(r.Values, `", "`) + `"]`
+		}
+		f.add(indent, "- {key: %s, operator: %s%s}", r.Key, r.Operator, values)
+	}
 }
 
 // numbers fills in the number of GPUs where a line has it.

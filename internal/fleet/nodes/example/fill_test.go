@@ -38,6 +38,9 @@ var clusters = map[string]example.Cluster{
 		},
 	},
 	"sriov": {
+		Where: []example.Requirement{
+			{Key: "pool", Operator: "In", Values: []string{"train", "test"}}, {Key: "example.com/spare", Operator: "DoesNotExist"},
+		},
 		Nodes: []example.Node{
 			func() example.Node {
 				n := node("gb200-1", "NODE", "400", "nvidia.com/gpu=4", "openshift.io/mlnx_ib=4", "example.com/fpga=1")
