@@ -135,7 +135,7 @@ func judgeNCCLDefault(f *judged) finding.Said {
 			Of(refused).
 			Do("correct the file", "`gdr-features topo -o nccl-xml` writes one that "+library+" accepts")
 	case isDefault == tristate.True:
-		return finding.OK("%s uses GPUDirect RDMA for every GPU with its default settings", library)
+		return finding.OK("the default settings of %s allow GPUDirect RDMA for every GPU", library)
 	case isDefault == tristate.Unknown:
 		return finding.Unknown("how %s rates the places of GPUs and NICs is not known", library)
 	case vfsAside(f):

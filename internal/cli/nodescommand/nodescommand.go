@@ -46,14 +46,16 @@ their agent published, and since when at most; how many NodeFeatures have no
 agent. If something is wrong, it names Nodes and the likely cause. What you may
 not read it says, too (deploy/examples/reader.yaml has the rights).
 
-A dash means unknown; a node without an NVIDIA or AMD GPU has only dashes. LEVEL
-is the level that every GPU reaches with its nearest NIC. REASON/WARN is why the
-node is not ready, or the first warning of one that is, and how many more there
-are; gdr-features explain CODE has more. AGE is the time since something last
-changed on the node: kubectl gdr history NODE says what. -o wide has more
-columns: GPUS and NICS count eligible devices, MECHANISM is the way to GPU
-memory (peermem, DMA-BUF, or both). On a terminal that is too narrow a long name
-is cut in the midst.
+A dash means unknown. A node without an NVIDIA or AMD GPU has no line, or only
+dashes if it had a GPU before; one whose agent has not been ready yet has none.
+READY is what the agent has published; jobs go by the labels of the Node, which
+the chain compares. LEVEL is the level that every GPU reaches with its nearest
+NIC. REASON/WARN is why the node is not ready, or the first warning of one that
+is, and how many more there are; gdr-features explain CODE has more. AGE is the
+time since something last changed on the node: kubectl gdr history NODE says
+what. -o wide has more columns: GPUS and NICS count eligible devices, MECHANISM
+is the way to GPU memory (peermem, DMA-BUF, or both). On a terminal that is too
+narrow a long name is cut in the midst.
 
 --selector has the syntax of kubectl. Labels of gdr-features, with or without
 their prefix, are those that agents have published; any other is a label of the

@@ -1,7 +1,6 @@
 package example_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,8 +12,6 @@ import (
 	"gdr-features/internal/fleet/nodes/example"
 	"gdr-features/internal/label"
 )
-
-var update = flag.Bool("update", false, "write golden files")
 
 // node is one that is ready, with these resources: "nvidia.com/gpu=8".
 func node(name, level, rate string, resources ...string) example.Node {
@@ -74,14 +71,14 @@ func TestFill(t *testing.T) {
 				t.Fatal(err)
 			}
 			path := filepath.Join("testdata", job+"."+name+".yaml")
-			if *update {
+			if os.Getenv("UPDATE") != "" {
 				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
 			want, err := os.ReadFile(path)
 			if err != nil || string(want) != got {
-				t.Errorf("%s differs, error %v; -update writes it", path, err)
+				t.Errorf("%s differs, error %v; make golden writes it", path, err)
 			}
 		}
 	}
