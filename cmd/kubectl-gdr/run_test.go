@@ -116,7 +116,7 @@ func TestRun(t *testing.T) {
 		{"a slow server, a terminal", "", true, 2 * time.Second, 0, table, "\r2 nodes read\r4 nodes read\r            \r"},
 		{"a slow server, no terminal", "", false, 2 * time.Second, 0, table, ""},
 		{"summary", "--summary", false, 0, 0, summary, ""},
-		{"summary of none", "--summary --ready unknown", false, 0, 0, "chain: 2 of 4 agents ready, no Node differs\n  agents:  not ready on n3\n0 nodes, 0 ready\n", ""},
+		{"summary of none", "--summary --ready unknown", false, 0, 0, "chain: 2 of 4 agents ready, no Node differs\n  agents:  not ready on n3, n4\n0 nodes, 0 ready\n", ""},
 		{"none", "--ready unknown", false, 0, 0, "", "no node matches\n"},
 		{"a reason that no node has", "--reason NoNICS", false, 0, 0, "", "no node matches; existing reasons: NoNIC\n"},
 		{"none for scripts", "--ready unknown --no-headers", false, 0, 0, "", "no node matches\n"},
@@ -127,7 +127,7 @@ func TestRun(t *testing.T) {
 		},
 		{"a label of the Node", "-l pool=train", false, 0, 0, n2, ""},
 		{"labels of both kinds", "-l pool=train,gdr.level=PXB", false, 0, 0, "", "no node matches\n"},
-		{"wait for a ready node", "--wait 1m n2", false, 0, 0, n2, ""},
+		{"wait for a ready node", "--wait 1m n2", false, 0, 0, strings.Replace(n2, "on n3", "on n3, n4", 1), ""},
 		{"wait for a Node that has nothing published", "-l pool=train --wait 100ms", false, 0, 2, n2, "1 of 2 nodes ready, waiting for n5 (nothing published)\nnot all nodes were ready within 100ms\n"},
 		{
 			"wait for all", "--no-headers --wait 100ms n2 n1 n4", false, 0, 2, "n1   true    PIX   -       120m\nn2   true    PIX   -       120m\nn4   false   PIX   NoNIC   120m\n",

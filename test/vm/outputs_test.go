@@ -25,7 +25,7 @@ func TestOutputs(t *testing.T) {
 	}{
 		{name: "good", server: short, client: short, want: tristate.True},
 		{name: "good in Gbit", server: short + " --report_gbits", client: short + " --report_gbits", want: tristate.True},
-		{name: "good with JSON", server: short, client: short + " --out_json --out_json_file=/tmp/nobody/x.json", want: tristate.True},
+		{name: "good with JSON", server: short, client: short + " --out_json --out_json_file=x.json", want: tristate.True},
 		{name: "JSON that cannot be written", server: short, client: short + " --out_json --out_json_file=/none/x.json", want: tristate.True},
 		{name: "Gbit on one side", server: short, client: short + " --report_gbits", why: "one of both sides had --report_gbits"},
 		{name: "a limit", server: short + " --report_gbits", client: short + " --report_gbits --limit_bw=3500", why: "a limit was set (--limit_bw) and missed"},
@@ -34,7 +34,7 @@ func TestOutputs(t *testing.T) {
 		{name: "other NICs", server: short, client: short + " -d mlx5_1", why: "different NICs"},
 		{name: "no NIC", client: short + " -d mlx5_9", why: "there is no such NIC here"},
 		{name: "no CUDA", client: short + " --use_cuda=0", why: "built without this kind of memory"},
-		{name: "port in use", server: short, before: "ib_write_bw & sleep 3", why: "the TCP port is in use"},
+		{name: "port in use", server: short, before: "timeout 20 ib_write_bw & sleep 3", why: "the TCP port is in use"},
 		{name: "no client", server: short, why: "did not end in time"},
 		{name: "killed", server: short + " -D 8", client: short + " -D 8", before: "kill=1", why: "the server was killed"},
 	} {
@@ -84,9 +84,12 @@ wait
 
 // written are files as they are printed one after the other, each below a line with its name.
 func written(out string) (files []proof.File) {
-	for _, part := range strings.Split("\n"+out, "\n=== ")[1:] {
-		name, text, _ := strings.Cut(part, "\n")
-		files = append(files, proof.File{Name: name, Text: text + "\n"})
+	for _, part := range strings.Split("\n"+strings.TrimSuffix(out, "\n"), "\n=== ")[1:] {
+		name, text, has := strings.Cut(part, "\n")
+		if has {
+			text += "\n"
+		}
+		files = append(files, proof.File{Name: name, Text: text})
 	}
 	return files
 }

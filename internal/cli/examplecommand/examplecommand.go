@@ -19,8 +19,8 @@ the resources of GPUs and RDMA devices and how many there are of them, level and
 rate, the networks of the job's namespace, tolerations of the nodes' taints, and
 the image of gdr-features. It is for the ready nodes, or those of them that
 --selector selects; where these differ, for the kind that most of them are of.
-The job runs on no others: its node affinity has the selector, too. Without NAME
-it lists the examples. It changes nothing.
+Its Pods with GPUs run on no others: their node affinity has the selector, too.
+Without NAME it lists the examples. It changes nothing.
 
 What the cluster cannot know is a line "# TODO: ..." where it belongs. Once these
 are filled in the file applies.

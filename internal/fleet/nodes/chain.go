@@ -116,7 +116,7 @@ func (c *Cluster) notReady(left []string) []string {
 			without = append(without, name)
 		}
 	}
-	if c.AllNodes && c.Agents != nil && len(without) == c.Agents.Wanted-len(c.Pods) {
+	if c.AllNodes && c.Agents != nil && c.Agents.Ready < c.Agents.Wanted && len(without) == c.Agents.Wanted-len(c.Pods) {
 		names = append(names, without...)
 	}
 	slices.Sort(names)

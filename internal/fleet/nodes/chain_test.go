@@ -109,6 +109,11 @@ func TestChain(t *testing.T) {
 			"chain: 1 of 2 agents ready, no Node differs\n",
 		},
 		{
+			"two agents on one node", both[:1],
+			Cluster{Agents: agents, Pods: map[string]bool{"a": true}, Labels: map[string]label.Set{"a": good, "cpu": {}}, AllNodes: true},
+			"chain: 2 of 2 agents ready, no Node differs\n",
+		},
+		{
 			"some Nodes alone were read", both[:1],
 			Cluster{Agents: &Agents{1, 2}, Pods: map[string]bool{"a": true}, Labels: map[string]label.Set{"a": good, "b": {}}},
 			"chain: 1 of 2 agents ready, no Node differs\n",

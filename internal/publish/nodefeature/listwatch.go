@@ -121,6 +121,7 @@ func (w *watching) pass(ctx context.Context, to chan<- watch.Event, resumes bool
 	}
 	silence := time.NewTimer(maxSilence)
 	defer silence.Stop()
+	broke := false
 	for {
 		var event watch.Event
 		select {
@@ -129,10 +130,14 @@ func (w *watching) pass(ctx context.Context, to chan<- watch.Event, resumes bool
 			event = forgotten
 		case next, ok := <-w.source.ResultChan():
 			if !ok {
+				if !broke {
+					w.to.endedInOrder()
+				}
 				return
 			}
 			silence.Reset(maxSilence)
 			if event = next; event.Type == watch.Error {
+				broke = true
 				w.to.failed(ctx, apierrors.FromObject(event.Object), true)
 			} else if resumes {
 				w.to.heard()

@@ -52,7 +52,7 @@ type objectCache struct {
 	silent bool      // the last one that was alive fell silent, and none has sent anything since
 	since  time.Time // when the last watch ended
 	err    error     // why there is none since then; nil where no request failed
-	breaks int       // watches in a row that ended with an error, and sent nothing else; see failed
+	breaks int       // watches in a row that sent an error and nothing else; see failed
 	cause  publish.Cause
 }
 
@@ -208,6 +208,16 @@ func (c *objectCache) heard() {
 	defer c.mu.Unlock()
 	if c.breaks = 0; c.open && !c.alive {
 		c.begin()
+	}
+}
+
+// endedInOrder notes that a watch has ended without an error: those before it are not in a row with the
+// next ones.
+func (c *objectCache) endedInOrder() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open {
+		c.breaks = 0
 	}
 }
 

@@ -36,6 +36,7 @@ const (
 	works   answer = "works"
 	silent  answer = "accepts a watch and sends nothing"
 	lists   answer = "lists, and accepts a watch and sends nothing" // a server that streams no lists
+	brief   answer = "lists, accepts a watch, sends nothing, and ends it in order after 50 s"
 	refuses answer = "connection refused"
 	errs    answer = "error event" // is all that a watch sends
 	late    answer = "late error"  // is all that a watch sends, of a server that streams no lists
@@ -84,12 +85,12 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	switch {
 	case s.answer == refuses:
 		return nil, syscall.ECONNREFUSED
-	case !watch && (s.answer == works || s.answer == listOnly || s.answer == lists || s.answer == late):
+	case !watch && (s.answer == works || s.answer == listOnly || s.answer == lists || s.answer == late || s.answer == brief):
 		return respond(http.StatusOK, &v1alpha1.NodeFeatureList{
 			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "NodeFeatureList"},
 			ListMeta: metav1.ListMeta{ResourceVersion: "5"},
 		}), nil
-	case (s.answer == lists || s.answer == late) && streams:
+	case (s.answer == lists || s.answer == late || s.answer == brief) && streams:
 		return respond(http.StatusForbidden, &failures[denies].ErrStatus), nil
 	case status != nil && (!watch || s.answer != errs && s.answer != late):
 		return respond(int(status.ErrStatus.Code), &status.ErrStatus), nil
@@ -98,6 +99,11 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.streams = append(s.streams, in)
 	context.AfterFunc(r.Context(), func() { _ = in.CloseWithError(io.EOF) })
 	send := func(kind string, object any) {
+		if status, ok := object.(*metav1.Status); ok {
+			named := status.DeepCopy()
+			named.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+			object = named
+		}
 		_ = json.NewEncoder(in).Encode(map[string]any{"type": kind, "object": object})
 	}
 	resumes := s.restarted && !streams
@@ -120,6 +126,9 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 					send("BOOKMARK", bookmark)
 				}
 			}
+		case a == brief:
+			time.Sleep(50 * time.Second)
+			_ = in.CloseWithError(io.EOF)
 		case a == late:
 			time.Sleep(2 * resumedAfter)
 			fallthrough
@@ -239,6 +248,34 @@ func TestWatchBackoff(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestRareErrors: watches that end with an error now and then, and in order between, count as alive. Some
+// end before the first bookmark, by a proxy's limit.
+func TestRareErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{answer: brief}
+		p, _ := s.watched(t)
+		for range 2 * maxBreaks {
+			time.Sleep(time.Hour)
+			s.becomes(late)
+			time.Sleep(2 * time.Minute)
+			s.becomes(brief)
+		}
+		time.Sleep(time.Hour)
+		alive := 0
+		for range 100 {
+			time.Sleep(10 * time.Second)
+			p.cache.mu.Lock()
+			if p.cache.alive {
+				alive++
+			}
+			p.cache.mu.Unlock()
+		}
+		if alive < 80 {
+			t.Errorf("alive at %d of 100 times", alive)
+		}
+	})
 }
 
 // After an outage of the API server, be it short or long, all nodes watch again within a

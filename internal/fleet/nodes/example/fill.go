@@ -189,7 +189,7 @@ func (f *filler) levelLines(indent, text string) {
 		if len(r.Values) > 0 {
 			values = `, values: ["` + strings.Join(r.Values, `", "`) + `"]`
 		}
-		f.add(indent, "- {key: %s, operator: %s%s}", r.Key, r.Operator, values)
+		f.add(indent, "- {key: %q, operator: %s%s}", r.Key, r.Operator, values)
 	}
 }
 
