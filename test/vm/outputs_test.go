@@ -31,7 +31,7 @@ func TestOutputs(t *testing.T) {
 		{name: "a limit", server: short + " --report_gbits", client: short + " --report_gbits --limit_bw=3500", why: "a limit was set (--limit_bw) and missed"},
 		{name: "memlock", server: short, client: short, before: "ulimit -l 0", uid: nobody, why: "this process may lock little memory"},
 		{name: "no GID", server: short, client: short + " -x 9", why: "the GID of this index is not there"},
-		{name: "other NICs", server: short, client: short + " -d mlx5_1", why: "different NICs"},
+		{name: "other NICs", server: short, client: short + " -d mlx5_1", why: "the sides could not connect"},
 		{name: "no NIC", client: short + " -d mlx5_9", why: "there is no such NIC here"},
 		{name: "no CUDA", client: short + " --use_cuda=0", why: "built without this kind of memory"},
 		{name: "port in use", server: short, before: "timeout 20 ib_write_bw & sleep 3", why: "the TCP port is in use"},
