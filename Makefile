@@ -71,7 +71,7 @@ bench: ## measure CPU, memory and size (1 min; gcc, lstopo)
 
 .PHONY: golden
 golden: ## update golden files, manual pages and examples in docs
-	UPDATE=1 $(CHECK) test ./cmd/gdr-features -run 'Test(Golden|Man|Pages$$|CommandsPage)'
+	UPDATE=1 $(CHECK) test ./cmd/gdr-features -run 'Test(Golden|Terminal|Man|Pages$$|CommandsPage)'
 	UPDATE=1 $(CHECK) test ./internal/monitor ./internal/fleet/... ./internal/rooms/proof ./internal/findings -run 'Test(Metrics|Page|ScriptText|Evidence|Fill)$$'
 	git status --short testdata/golden man '*.md' internal/monitor internal/rooms internal/fleet
 
