@@ -54,7 +54,8 @@ func TestExample(t *testing.T) {
 			[]string{
 				"example.com/ib: 8", `"ib,ib,ib,ib,ib,ib,ib,ib"`, "registry.local/gdr:v9", `{key: pool, operator: Equal, value: "train", effect: NoSchedule}`,
 				`- {key: "pool", operator: In, values: ["train"]}`, `- {key: "feature.node.kubernetes.io/gdr.level", operator: In, values: ["PIX"]}`,
-			}, "",
+			},
+			"",
 		},
 		{[]string{"mpi", "-l", "gdr.rate>300,a!=b,c,!d", "--kubeconfig", without}, []string{`.io/gdr.rate", operator: Gt, values: ["300"]}`, `{key: "a", operator: NotIn, values: ["b"]}`, `{key: "c", operator: Exists}`, `{key: "d", operator: DoesNotExist}`}, ""},
 		{[]string{"nccl", "--kubeconfig", without}, []string{"# TODO: RDMA devices: which of these is it? example.com/ib"}, ""},
