@@ -76,16 +76,21 @@ func TestChain(t *testing.T) {
 	if _, err := c.admin.kube.AppsV1().DaemonSets(agentName).Patch(t.Context(), agentName, types.MergePatchType, status, metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
-	n.shows(`chain: 1 of 2 agents ready, no Node differs\n\nNODE `)
+	ready := []byte(`{"status": {"conditions": [{"type": "Ready", "status": "True"}]}}`)
+	if _, err := c.admin.kube.CoreV1().Pods(agentName).Patch(t.Context(), n.pod.Name, types.MergePatchType, ready, metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	n.shows(`chain: 1 of 2 agents ready, no Node differs\n  agents:  not ready on control-plane\n\nNODE `)
 
 	n.master(`{"restrictions": {"allowOverwrite": false}}`)
 	n.publish("ready")
 	n.shows(`chain: 1 of 2 agents ready, 1 Node differs \(\d+ s\)
+  agents:  not ready on control-plane
   differs: chain-a \(gpudirect.rdma is false, published true\)
   likely:  (Node Feature Discovery needs a few seconds|changed by hand, nfd-master does not run, or allowOverwrite is false)
 `)
 	began := time.Now()
-	if out, errs, status := shell(t, kubeconfig, "kubectl gdr --wait 2s chain-a"); status != 2 || !strings.Contains(errs, "waiting for chain-a (label not on the Node)\n") {
+	if out, errs, status := shell(t, kubeconfig, "kubectl gdr --wait 2s chain-a"); status != 2 || !strings.Contains(errs, "waiting for chain-a (gpudirect.rdma is false on the Node)\n") {
 		t.Errorf("--wait where the label does not come: status %d\n%s%s", status, out, errs)
 	} else {
 		t.Logf("--wait 2s took %v", time.Since(began).Round(time.Millisecond))
@@ -94,11 +99,11 @@ func TestChain(t *testing.T) {
 	n.master(`{}`)
 	n.shows(`chain: 1 of 2 agents ready, no Node differs\n`)
 	n.master(`{"restrictions": {"disableLabels": true}}`)
-	n.shows(`chain: .* 1 Node differs \(\d+ s\)\n  differs: chain-a \(gpudirect.rdma is absent, published true\)\n  likely:  `)
+	n.shows(`chain: .* 1 Node differs \(\d+ s\)\n  agents:  not ready on control-plane\n  differs: chain-a \(gpudirect.rdma is absent, published true\)\n  likely:  `)
 	n.master(`{"denyLabelNs": ["*.kubernetes.io"]}`)
-	n.shows(`chain: .* 1 Node differs \(\d+ s\)\n  differs: chain-a \(gpudirect.rdma is absent, published true\)\n  likely:  `)
+	n.shows(`chain: .* 1 Node differs \(\d+ s\)\n  agents:  not ready on control-plane\n  differs: chain-a \(gpudirect.rdma is absent, published true\)\n  likely:  `)
 	time.Sleep(15 * time.Second) // after which it is no more what NFD needs
-	n.shows(`chain: .*\n.*\n  likely:  nfd-master does not run, or its configuration keeps the labels back\n`)
+	n.shows(`chain: .*\n  agents:  not ready on control-plane\n.*\n  likely:  nfd-master does not run, or its configuration keeps the labels back\n`)
 	waited := make(chan string, 1)
 	go func() {
 		out, errs, status := shell(t, kubeconfig, "kubectl gdr --wait 1m")
@@ -117,7 +122,7 @@ func TestChain(t *testing.T) {
 	if err := c.admin.kube.CoreV1().Pods(agentName).Delete(t.Context(), n.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil && !errors.IsNotFound(err) {
 		t.Fatal(err)
 	}
-	n.shows(`chain: 1 of 2 agents ready, no Node differs, 1 NodeFeature without agent\n  without: chain-a\n`)
+	n.shows(`chain: 1 of 2 agents ready, no Node differs, 1 NodeFeature without agent\n  agents:  not ready on control-plane\n  without: chain-a\n`)
 }
 
 // testJournal prints a journal, and shows the node though somebody has changed its object.
