@@ -138,7 +138,7 @@ func testJournal(n *chainNode) {
 	if status != 0 || errs != "" || out != want {
 		n.Errorf("history: status %d\n%s%s, want\n%s", status, out, errs, want)
 	}
-	n.shows(`chain: .*\n\nNODE      READY   LEVEL   REASON/WARN   AGE\nchain-a   true    PIX     -             120m\n`)
+	n.shows(`chain: .*\n  agents:  not ready on control-plane\n\nNODE      READY   LEVEL   REASON/WARN   AGE\nchain-a   true    PIX     -             120m\n`)
 	if out, errs, _ := shell(n.T, n.kubeconfig, "kubectl-gdr __complete history ''"); !strings.HasPrefix(out, "chain-a\n") {
 		n.Errorf("completes %s%s", out, errs)
 	}
