@@ -47,8 +47,7 @@ func TestPage(t *testing.T) {
 // compare compares the rows of a table with those of the families, by their names.
 func compare(t *testing.T, title string, want, got [][]string) {
 	t.Helper()
-	name := func(row []string) string { return row[0] }
-	if diff := cmp.Diff(columns(want, name), columns(got, name)); diff != "" {
+	if diff := cmp.Diff(names(want), names(got)); diff != "" {
 		t.Errorf("%s, %q: the families of the rows (-want +page):\n%s", page, title, diff)
 	}
 	for i, row := range want {
@@ -62,10 +61,11 @@ func compare(t *testing.T, title string, want, got [][]string) {
 	}
 }
 
-func columns(rows [][]string, of func([]string) string) []string {
+// names are the first cells of rows.
+func names(rows [][]string) []string {
 	all := make([]string, len(rows))
 	for i, row := range rows {
-		all[i] = of(row)
+		all[i] = row[0]
 	}
 	return all
 }

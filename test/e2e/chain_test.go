@@ -122,7 +122,7 @@ func TestChain(t *testing.T) {
 	if err := c.admin.kube.CoreV1().Pods(agentName).Delete(t.Context(), n.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil && !errors.IsNotFound(err) {
 		t.Fatal(err)
 	}
-	n.shows(`chain: 1 of 2 agents ready, no Node differs, 1 NodeFeature without agent\n  agents:  not ready on control-plane\n  without: chain-a\n`)
+	n.shows(`chain: 1 of 2 agents ready, no Node differs, 1 NodeFeature without agent\n  agents:  not ready on chain-a, control-plane\n  without: chain-a\n`)
 }
 
 // testJournal prints a journal, and shows the node though somebody has changed its object.

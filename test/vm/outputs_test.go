@@ -73,12 +73,7 @@ sleep 2
 [ -z "$client" ] || side c "$client 127.0.0.1" &
 [ -z "$kill" ] || {
 	sleep 2
-	for p in /proc/[0-9]*; do
-		IFS= read -r name <"$p/comm" 2>/dev/null || continue
-		[ "$name" = ib_write_bw ] || continue
-		case $(cat "$p/cmdline") in *127.0.0.1*) ;; *) kill -9 "${p#/proc/}" ;; esac
-	done
-}
+` + killServers + `}
 wait
 `
 

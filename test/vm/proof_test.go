@@ -76,12 +76,14 @@ func TestProof(t *testing.T) {
 // killServer runs the script, and kills the first server of a transfer that has its client.
 const killServer = `dash /proof.sh "$1" &
 until [ -e "$1/mlx5_0_host.c.cmd" ]; do sleep 1; done
-for p in /proc/[0-9]*; do
+` + killServers + "wait\n"
+
+// killServers kills perftest's servers: those that are given no address.
+const killServers = `for p in /proc/[0-9]*; do
 	IFS= read -r name <"$p/comm" 2>/dev/null || continue
 	[ "$name" = ib_write_bw ] || continue
 	case $(cat "$p/cmdline") in *127.0.0.1*) ;; *) kill -9 "${p#/proc/}" ;; esac
 done
-wait
 `
 
 // transfers is a machine with Debian's perftest, these scripts, two software RDMA devices, and a folder

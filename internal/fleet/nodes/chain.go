@@ -42,8 +42,7 @@ type NotRead struct {
 // follow from could not be read.
 type Chain struct {
 	Agents *Agents `json:"agents"`
-	// NotReady are the nodes whose agent is not ready, as far as it is known where one is missing, but
-	// for those that are in WithoutAgent.
+	// NotReady are the nodes whose agent is not ready, as far as it is known where one is missing.
 	NotReady     []string  `json:"notReady"`
 	Differing    []Differs `json:"differing"`
 	WithoutAgent []string  `json:"withoutAgent"`
@@ -69,7 +68,7 @@ type Different struct {
 
 // Chain compares what the agents of nodes have published with what the cluster has.
 func (c *Cluster) Chain(all []Node, now time.Time) Chain {
-	chain := Chain{Agents: c.Agents, NotRead: append([]NotRead{}, c.NotRead...)}
+	chain := Chain{Agents: c.Agents, NotReady: c.notReady(), NotRead: append([]NotRead{}, c.NotRead...)}
 	if c.Labels != nil {
 		chain.Differing = []Differs{}
 	}
@@ -92,7 +91,6 @@ func (c *Cluster) Chain(all []Node, now time.Time) Chain {
 			chain.Differing = append(chain.Differing, Differs{n.Name, seconds(n.Written, now), differs})
 		}
 	}
-	chain.NotReady = c.notReady(chain.WithoutAgent)
 	if len(chain.Differing) > 0 {
 		chain.Cause = cause(chain.Differing, arrived)
 	}
@@ -100,8 +98,8 @@ func (c *Cluster) Chain(all []Node, now time.Time) Chain {
 }
 
 // notReady are the nodes with a Pod of an agent that is not ready, and, if Nodes have no Pod and just so
-// many are missing, these; but for left, that have none any more. It is nil if the Pods could not be read.
-func (c *Cluster) notReady(left []string) []string {
+// many are missing, these. It is nil if the Pods could not be read.
+func (c *Cluster) notReady() []string {
 	if c.Pods == nil {
 		return nil
 	}
@@ -120,7 +118,7 @@ func (c *Cluster) notReady(left []string) []string {
 		names = append(names, without...)
 	}
 	slices.Sort(names)
-	return slices.DeleteFunc(names, func(name string) bool { return slices.Contains(left, name) })
+	return names
 }
 
 // OnNode reports whether the Node of a node has a label as its agent has published it, or may have:

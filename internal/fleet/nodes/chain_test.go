@@ -47,6 +47,7 @@ func TestChain(t *testing.T) {
 			"no label comes", both,
 			Cluster{Agents: &Agents{1, 2}, Pods: map[string]bool{"a": true}, Labels: map[string]label.Set{"a": {label.Expected: "true"}, "b": {}}, AllNodes: true},
 			`chain: 1 of 2 agents ready, 2 Nodes differ (3600 s), 1 NodeFeature without agent
+  agents:  not ready on b
   differs: a (gpudirect.rdma is absent, published true), b
   likely:  nfd-master does not run, or its configuration keeps the labels back
            (docs/oncall.md#do-the-labels-reach-the-nodes)

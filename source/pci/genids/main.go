@@ -102,7 +102,7 @@ func run(args []string, out io.Writer) error {
 	if version < was { // 2026.08.22: the order of the text is that of the dates
 		older, newer, version = newer, older, was
 	}
-	names = maps.Clone(older)
+	names = older
 	maps.Copy(names, newer)
 	maps.Copy(names, later)
 	text := fmt.Appendf(nil, heading+"\n", version)
