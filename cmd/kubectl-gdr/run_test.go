@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
@@ -129,12 +130,12 @@ func TestRun(t *testing.T) {
 		{"a label of the Node", "-l pool=train", false, 0, 0, someNodes, ""},
 		{"labels of both kinds", "-l pool=train,gdr.level=PXB", false, 0, 0, "", "no node matches\n"},
 		{"wait for a ready node", "--wait 1m n2", false, 0, 0, n2, ""},
-		{"wait for a Node that has nothing published", "-l pool=train --wait 100ms", false, 0, 2, someNodes, "1 of 2 nodes ready, waiting for n5 (nothing published)\nnot all nodes were ready within 100ms\n"},
+		{"wait for a Node that has nothing published", "-l pool=train --wait 1s", false, 0, 2, someNodes, "1 of 2 nodes ready, waiting for n5 (nothing published)\nnot all nodes were ready within 1s\n"},
 		{
-			"wait for all", "--no-headers --wait 100ms n2 n1 n4", false, 0, 2, "n1   true    PIX   -       120m\nn2   true    PIX   -       120m\nn4   false   PIX   NoNIC   120m\n",
-			"1 of 3 nodes ready, waiting for n1 (gpudirect.rdma is false on the Node), n4 (NoNIC)\nnot all nodes were ready within 100ms\n",
+			"wait for all", "--no-headers --wait 1s n2 n1 n4", false, 0, 2, "n1   true    PIX   -       120m\nn2   true    PIX   -       120m\nn4   false   PIX   NoNIC   120m\n",
+			"1 of 3 nodes ready, waiting for n1 (gpudirect.rdma is false on the Node), n4 (NoNIC)\nnot all nodes were ready within 1s\n",
 		},
-		{"wait for agents", "-n empty --wait 100ms", false, 0, 2, "", "0 of 0 nodes ready, but 4 of 4 agents have published nothing\nnot all nodes were ready within 100ms\nno node matches\n"},
+		{"wait for agents", "-n empty --wait 1s", false, 0, 2, "", "0 of 0 nodes ready, but 4 of 4 agents have published nothing\nnot all nodes were ready within 1s\nno node matches\n"},
 		{"no journal", "history n2", false, 0, 0, "", "no change of n2 is recorded; older agents keep no journal\n"},
 		{"no journal, JSON", "history n2 -o json", false, 0, 0, "{\n  \"node\": \"n2\",\n  \"namespace\": \"gdr-features\",\n  \"changes\": []\n}\n", ""},
 		{"no object", "history n7", false, 0, 1, "", "gdr-features: no agent has published a NodeFeature of n7: there is no such node, its agent is not ready (kubectl gdr shows that), or it has no NVIDIA or AMD GPU\n"},
@@ -175,5 +176,25 @@ func TestReadsNoMachine(t *testing.T) {
 		if name == "gdr-features/host" || strings.HasPrefix(name, "gdr-features/source/") {
 			t.Errorf("kubectl-gdr depends on %s", name)
 		}
+	}
+}
+
+// TestWaitCut: when the time ends while the Nodes are read, it is not known whether they have the label.
+func TestWaitCut(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/api/v1/nodes" {
+			<-r.Context().Done()
+			return
+		}
+		if !around(w, r) {
+			fmt.Fprint(w, features(1, ""))
+		}
+	}))
+	defer server.Close()
+	var stdout, stderr bytes.Buffer
+	args := []string{"--wait", "1s", "n2", "--kubeconfig", config(t, server.URL)}
+	if status := run(t.Context(), args, streams{out: &stdout, err: &stderr, now: time.Now}); status != 2 || !strings.Contains(stderr.String(), "not all nodes were ready within 1s") {
+		t.Errorf("status %d\n%s%s", status, stdout.String(), stderr.String())
 	}
 }

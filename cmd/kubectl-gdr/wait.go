@@ -17,7 +17,8 @@ const (
 )
 
 // wait looks until all selected nodes are ready, or the time is over, and prints the last look.
-// Once one look has succeeded, it goes on when another fails.
+// Once one look has succeeded, it goes on when another fails. One that the end of the time cut off
+// tells nothing.
 func (p *program) wait(ctx context.Context, names []string, filter *nodes.Filter, look func(context.Context) (reading, error)) error {
 	limited, cancel := context.WithTimeout(ctx, p.flags.Wait)
 	defer cancel()
@@ -26,17 +27,19 @@ func (p *program) wait(ctx context.Context, names []string, filter *nodes.Filter
 	told := ""
 	for {
 		r, err := look(limited)
-		waiting := ""
+		cut, waiting := limited.Err() != nil, ""
 		switch {
+		case err == nil && cut:
+			last = &r
 		case err == nil:
 			last, waiting = &r, filter.Waiting(r.all, names, &r.cluster)
+			if waiting == "" {
+				return p.print(names, last)
+			}
 		case last == nil:
 			return err
-		case limited.Err() == nil:
+		case !cut:
 			waiting = err.Error()
-		}
-		if err == nil && waiting == "" {
-			return p.print(names, last)
 		}
 		if waiting != "" && waiting != told {
 			told = waiting

@@ -36,6 +36,8 @@ type Agents struct {
 type NotRead struct {
 	Kind string `json:"kind"` // "Node"
 	Why  string `json:"why"`
+	// Denied: there is no right to read it, which waiting does not change.
+	Denied bool `json:"-"`
 }
 
 // Chain says what is wrong between agents and the labels of Nodes. Lists are null where what they

@@ -121,7 +121,7 @@ func TestChain(t *testing.T) {
 		},
 		{
 			"nothing may be read", both,
-			Cluster{NotRead: []NotRead{{"DaemonSet", "no\n\x1b[2J"}, {"Node", "not that"}}},
+			Cluster{NotRead: []NotRead{{Kind: "DaemonSet", Why: "no\n\x1b[2J"}, {Kind: "Node", Why: "not that"}}},
 			"chain: unknown\n  not read: DaemonSets: no??[2J\n  not read: Nodes: not that\n",
 		},
 	} {
@@ -147,7 +147,7 @@ func TestChainJSON(t *testing.T) {
 	for want, c := range map[string]Cluster{
 		`{"agents":null,"notReady":null,"differing":null,"withoutAgent":null,"cause":"","notRead":[]}`:                         {},
 		`{"agents":{"ready":0,"wanted":0},"notReady":[],"differing":[],"withoutAgent":["b"],"cause":"","notRead":[]}`:          {Agents: &Agents{}, Pods: map[string]bool{}, Labels: map[string]label.Set{"b": bad}},
-		`{"agents":null,"notReady":null,"differing":[],"withoutAgent":["b"],"cause":"","notRead":[{"kind":"Pod","why":"no"}]}`: {Labels: map[string]label.Set{}, NotRead: []NotRead{{"Pod", "no"}}},
+		`{"agents":null,"notReady":null,"differing":[],"withoutAgent":["b"],"cause":"","notRead":[{"kind":"Pod","why":"no"}]}`: {Labels: map[string]label.Set{}, NotRead: []NotRead{{Kind: "Pod", Why: "no"}}},
 		`{"agents":null,"notReady":null,"differing":[{"node":"b","seconds":60,"labels":[{"label":"gpudirect.rdma","onNode":"","published":"false"}]}],"withoutAgent":[],` +
 			`"cause":"` + someCame + `","notRead":[]}`: {Labels: map[string]label.Set{"b": {label.Reason: "GPUDriverNotLoaded", label.Level: "PIX"}}},
 	} {
@@ -173,6 +173,8 @@ func TestWaiting(t *testing.T) {
 		{"all ready", []Node{a}, nil, Filter{}, Cluster{Agents: &Agents{1, 1}, Labels: labels}, ""},
 		{"one is not", []Node{a, b}, nil, Filter{}, Cluster{}, "1 of 2 nodes ready, waiting for b (GPUDriverNotLoaded)"},
 		{"one has no GPU", []Node{a, small("c", nil, 0)}, nil, Filter{}, Cluster{}, "1 of 2 nodes ready, waiting for c (no labels)"},
+		{"the Nodes were not read in time", []Node{a}, nil, Filter{}, Cluster{NotRead: []NotRead{{Kind: "Node", Why: "busy"}}}, "1 of 1 node ready, but the Nodes could not be read: busy"},
+		{"the Nodes may not be read", []Node{a}, nil, Filter{}, Cluster{NotRead: []NotRead{{Kind: "Node", Why: "no", Denied: true}}}, ""},
 		{"the label has another value", []Node{a}, nil, Filter{}, Cluster{Labels: map[string]label.Set{"a": bad}}, "0 of 1 node ready, waiting for a (gpudirect.rdma is false on the Node)"},
 		{"the label is not on the Node", []Node{a}, nil, Filter{}, Cluster{Labels: map[string]label.Set{"a": {}}}, "0 of 1 node ready, waiting for a (label not on the Node)"},
 		{"other agents are not there yet", []Node{a}, nil, Filter{}, Cluster{Agents: &Agents{1, 3}}, "1 of 1 node ready, but 2 of 3 agents have published nothing"},

@@ -13,7 +13,7 @@ import (
 // Waiting says which of the selected nodes are not ready yet, "" for none. all are those that have
 // published something, and names those that were named. A selected node that has published nothing
 // counts, as far as names, Nodes or the number of agents tell of it; and so does a node whose label
-// is not on its Node, which schedulers look at.
+// is not on its Node, which schedulers look at. Without the right to read Nodes what was published counts.
 func (f *Filter) Waiting(all []Node, names []string, c *Cluster) string {
 	picked, ready := f.Pick(all), 0
 	var not []string
@@ -37,6 +37,7 @@ func (f *Filter) Waiting(all []Node, names []string, c *Cluster) string {
 	for _, name := range Missing(expected, all) {
 		not = append(not, name+" (nothing published)")
 	}
+	unread := slices.IndexFunc(c.NotRead, func(n NotRead) bool { return n.Kind == "Node" && !n.Denied })
 	text := fmt.Sprintf("%d of %s ready", ready, show.Count(ready+len(not), "node"))
 	switch {
 	case len(not) > 0:
@@ -45,6 +46,8 @@ func (f *Filter) Waiting(all []Node, names []string, c *Cluster) string {
 		return fmt.Sprintf("%s, but %d of %s have published nothing", text, c.Agents.Wanted-len(all), show.Count(c.Agents.Wanted, "agent"))
 	case ready == 0:
 		return "no node matches"
+	case unread >= 0:
+		return text + ", but the Nodes could not be read: " + sanitize.Terminal(c.NotRead[unread].Why)
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -39,7 +40,7 @@ const notKubernetes = "is this a Kubernetes API server?"
 func Cluster(ctx context.Context, config *rest.Config, q Query, selector string) (c nodes.Cluster, err error) {
 	note := func(kind string, err error) bool {
 		if err != nil {
-			c.NotRead = append(c.NotRead, nodes.NotRead{Kind: kind, Why: err.Error()})
+			c.NotRead = append(c.NotRead, nodes.NotRead{Kind: kind, Why: err.Error(), Denied: apierrors.IsForbidden(err)})
 		}
 		return err == nil
 	}
