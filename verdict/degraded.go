@@ -113,7 +113,7 @@ func (node *Node) portMissing(n *topology.NIC) tristate.State {
 func (p Pair) ForGPUs() (nics []*topology.NIC) {
 	for i := range p.Matrix.NICs {
 		n := &p.Matrix.NICs[i]
-		if n.Counts() && n.Aside() == "" && n.Function.NIC == p.NIC && n.Function.PhysFn == nil {
+		if p.Matrix.ForGPUs(i) && n.Function.NIC == p.NIC && n.Function.PhysFn == nil {
 			nics = append(nics, n)
 		}
 	}

@@ -29,14 +29,21 @@ func judgeLinks(f *judged) finding.Said {
 		}
 		return warning.Do(reseat, coldBoot)
 	}
-	links := 0
+	full, unread := 0, finding.Subjects{}
 	for _, l := range f.Verdict.Links {
-		if !l.Between && l.Full == tristate.True {
-			links++
+		switch {
+		case l.Between:
+		case l.Full == tristate.True:
+			full++
+		case l.Near && l.Full == tristate.Unknown && !guest(f): // a guest's links need not be real
+			unread.Add(f.named(l.Of))
 		}
 	}
-	if links > 0 {
-		return finding.OK("%s of GPUs and NICs at full width, NICs at full speed", show.Count(links, "PCIe link"))
+	switch {
+	case unread.Any():
+		return finding.Unknown("whether these run at full width and speed cannot be read: %s", unread).Of(unread)
+	case full > 0:
+		return finding.OK("%s of GPUs and NICs at full width, NICs at full speed", show.Count(full, "PCIe link"))
 	}
 	return finding.Said{}
 }

@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -183,6 +184,52 @@ func TestDegraded(t *testing.T) {
 		if r.Labels[label.Degraded] != test.want || got != test.codes || disagree(&r) != "" {
 			t.Errorf("%s: %q with %q, want %q with %q %s", name, r.Labels[label.Degraded], got, test.want, test.codes, disagree(&r))
 		}
+	}
+}
+
+// TestDegradedAllAside: where every NIC is for other traffic, all of them are for GPUs, and one
+// without driver is missed.
+func TestDegradedAllAside(t *testing.T) {
+	m := parse(t, strings.ReplaceAll(hostNICNearest, "ib 15b3:1021", "eth 15b3:101f"))
+	dir := m.Tree(t, state(t, "ready"))
+	unbind(t, dir, "0000:38:00.0")
+	r := collect(t, dir, report.ForPublishing.What)
+	unbound := slices.ContainsFunc(r.Findings, func(f finding.Finding) bool { return f.Code == "NICUnbound" })
+	if r.Labels[label.Degraded] != "true" || !unbound {
+		t.Errorf("gdr.degraded is %q, NICUnbound %v", r.Labels[label.Degraded], unbound)
+	}
+}
+
+// TestLinkUnread: a link on the way that cannot be read is not at full width.
+func TestLinkUnread(t *testing.T) {
+	dir := parse(t, hostNICNearest).Tree(t, state(t, "ready"))
+	link(t, dir, "0000:18:00.0", "current_link_width", "63")
+	for _, f := range collect(t, dir, report.ForPublishing.What).Findings {
+		if f.Check == "link" {
+			if f.Status != finding.StatusUnknown || !strings.Contains(f.Detail, "GPU0 0000:18:00.0") {
+				t.Errorf("%s %s", f.Status, f.Detail)
+			}
+			return
+		}
+	}
+	t.Error("no finding about links")
+}
+
+// TestAdviceWithoutDrivers: drivers that do not answer take no warning away that is about others.
+func TestAdviceWithoutDrivers(t *testing.T) {
+	dir := parse(t, hostNICNearest).Tree(t, state(t, "ready"))
+	link(t, dir, "0000:18:00.0", "current_link_width", "4")
+	rd := reader(t, dir)
+	late, cancel := context.WithCancel(t.Context())
+	slow := func(r report.Report) bool {
+		return slices.ContainsFunc(r.Findings, func(f finding.Finding) bool { return f.Code == "LinkDegraded" })
+	}
+	if r := rd.Read(t.Context(), report.All); !slow(r) {
+		t.Fatal("no LinkDegraded")
+	}
+	cancel()
+	if r := rd.Read(late, report.Drivers); !slow(r) || !r.Late {
+		t.Errorf("late %v, with LinkDegraded %v", r.Late, slow(r))
 	}
 }
 

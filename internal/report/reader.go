@@ -259,8 +259,12 @@ func (rd *Reader) startDrivers(short context.Context) func(context.Context) erro
 			_ = again(ctx) // the error is kept in the part
 		}
 		err := wait(ctx)
-		if err == nil && what.Advice {
+		switch {
+		case !what.Advice:
+		case err == nil:
 			rd.advise(ctx, &rd.kmod.value)
+		default: // checks that need no driver are made all the same
+			rd.kmod.value.Advice = kmod.NoAdvice()
 		}
 		return err
 	}

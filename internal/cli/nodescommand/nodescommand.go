@@ -167,8 +167,6 @@ func (o *Flags) Validate() error {
 		return errors.New("--summary and --no-headers exclude each other")
 	case o.Namespace == "" && !o.AllNamespaces:
 		return errors.New("--namespace is empty; use -A for all namespaces")
-	case o.Wait < 0:
-		return errors.New("--wait: must be 0 or more")
 	case o.Wait > 0 && (o.Ready != "" || len(o.Reasons) > 0):
 		return errors.New("--wait waits for nodes that are not ready; it excludes --ready and --reason")
 	case o.ChunkSize < 0:
