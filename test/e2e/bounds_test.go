@@ -14,6 +14,25 @@ import (
 
 const journalKey = agentName + "/journal"
 
+// attributes gives an object so many features.
+func attributes(count int) func(*nfdv1alpha1.NodeFeature) {
+	return func(f *nfdv1alpha1.NodeFeature) {
+		f.Spec.Features.Attributes = map[string]nfdv1alpha1.AttributeFeatureSet{}
+		for i := range count {
+			f.Spec.Features.Attributes["gdr."+string(rune('a'+i))] = nfdv1alpha1.NewAttributeFeatures(map[string]string{"a": "b"})
+		}
+	}
+}
+
+// owners gives an object the Node as owner, by each of these UIDs.
+func owners(node string, uids ...types.UID) func(*nfdv1alpha1.NodeFeature) {
+	return func(f *nfdv1alpha1.NodeFeature) {
+		for _, uid := range uids {
+			f.OwnerReferences = append(f.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Node", Name: node, UID: uid})
+		}
+	}
+}
+
 // The admission policy bounds what an agent may write into its own NodeFeature, and keeps what others
 // have in it. What a busy agent needs is allowed, also in an object that others have filled.
 func TestPolicyBounds(t *testing.T) { testPolicyBounds(t, &shared) }
@@ -131,6 +150,11 @@ func testPolicyBounds(t *testing.T, c *cluster) {
 			return merge(`{"spec": {"features": {"instances": {"pci.device": {"elements": []}}}}}`)
 		}, "no other features"},
 		{"a label of others changed", func() (types.PatchType, any) { return merge(`{"spec": {"labels": {"` + foreign + `": "2"}}}`) }, "no other labels"},
+		{"16 features", func() (types.PatchType, any) { return apply(attributes(16)) }, ""},
+		{"17 features", func() (types.PatchType, any) { return apply(attributes(17)) }, "at most 16 features"},
+		{"its Node as owner", func() (types.PatchType, any) { return apply(owners(n.name, "1")) }, ""},
+		{"two more owners", func() (types.PatchType, any) { return apply(owners(n.name, "1", "2", "3")) }, "no other owner"},
+		{"an owner with a long uid", func() (types.PatchType, any) { return apply(owners(n.name, types.UID(strings.Repeat("x", 65)))) }, "no other owner"},
 		{"its spec alone, without what others added", func() (types.PatchType, any) {
 			f := feature(n.name)
 			f.Spec.Labels = labels(30, 0)

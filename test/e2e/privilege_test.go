@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -108,7 +109,7 @@ func eventOf(node, namespace string) *corev1.Event {
 }
 
 func (a *access) tell(ctx context.Context, e *corev1.Event) error {
-	_, err := a.kube.CoreV1().Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{})
+	_, err := a.kube.CoreV1().Events(e.Namespace).Create(ctx, e, metav1.CreateOptions{FieldManager: agentName})
 	return err
 }
 
@@ -118,7 +119,7 @@ func TestEventPolicy(t *testing.T) { testEventPolicy(t, &shared) }
 func testEventPolicy(t *testing.T, c *cluster) {
 	n, other := newNode(t, c, "event-policy"), newNode(t, c, "event-policy-other")
 	agent := n.bearer(t)
-	for _, test := range []struct {
+	for i, test := range []struct {
 		name string
 		edit func(*corev1.Event)
 		says string
@@ -142,14 +143,44 @@ func testEventPolicy(t *testing.T, c *cluster) {
 		{"a field path", func(e *corev1.Event) { e.InvolvedObject.FieldPath = strings.Repeat("x", 1<<20) }, "no other fields"},
 		{"a resource version", func(e *corev1.Event) { e.InvolvedObject.ResourceVersion = "1" }, "no other fields"},
 		{"another version of the Node", func(e *corev1.Event) { e.InvolvedObject.APIVersion = strings.Repeat("x", 1<<20) }, "no other fields"},
+		{"its own fields in the name of others", func(e *corev1.Event) { e.ManagedFields = claimedFields("x", 1, 1) }, "may own no fields"},
+		{"many fields of its own", func(e *corev1.Event) { e.ManagedFields = claimedFields(agentName, 1, 20000) }, "may own no fields"},
+		{"a long field of its own", func(e *corev1.Event) { e.ManagedFields = claimedFields(agentName, 1<<20, 1) }, "may own no fields"},
+		{"a field of its own below another", func(e *corev1.Event) {
+			e.ManagedFields = claimedFields(agentName, 1, 1)
+			e.ManagedFields[0].FieldsV1.Raw = []byte(`{"f:message": {"f:` + strings.Repeat("x", 1<<20) + `": {}}}`)
+		}, "may own no fields"},
 		{"a long uid", func(e *corev1.Event) { e.InvolvedObject.UID = types.UID(strings.Repeat("x", 254)) }, "no other fields"},
 	} {
 		e := eventOf(n.name, metav1.NamespaceDefault)
+		e.Name += fmt.Sprintf(".%d", i)
 		test.edit(e)
 		if err := agent.tell(t.Context(), e); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: the error is %v, not %q", test.name, err, test.says)
 		}
 	}
+	linked := eventOf(n.name, metav1.NamespaceDefault)
+	linked.SelfLink = strings.Repeat("x", 1<<20) // the API server drops it
+	if err := agent.tell(t.Context(), linked); err != nil {
+		t.Error(err)
+	}
+	stored, err := c.admin.kube.CoreV1().Events(linked.Namespace).Get(t.Context(), linked.Name, metav1.GetOptions{})
+	if err != nil || stored.Size() > 2048 {
+		t.Errorf("an event has %d bytes, error %v", stored.Size(), err)
+	}
+}
+
+// claimedFields are those that a manager claims to own, each of so many letters.
+func claimedFields(manager string, letters, count int) []metav1.ManagedFieldsEntry {
+	own := map[string]any{}
+	for i := range count {
+		own[fmt.Sprintf("f:%s%d", strings.Repeat("x", letters), i)] = map[string]any{}
+	}
+	text, _ := json.Marshal(own) // of texts alone
+	return []metav1.ManagedFieldsEntry{{
+		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1", Time: &metav1.Time{Time: time.Now()},
+		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: text},
+	}}
 }
 
 // Our role allows nothing more than an agent needs: the API server's own list of its rights
