@@ -44,6 +44,8 @@ func TestPage(t *testing.T) {
 		{"internal/fleet/nodes/apiserver/bounds.go", "maxList", "answers of the API server to `kubectl", "a list N MiB"},
 		{"internal/fleet/nodes/apiserver/bounds.go", "maxPages", "answers of the API server to `kubectl", "N pages"},
 		{"internal/fleet/nodes/apiserver/bounds.go", "maxObjects", "answers of the API server to `kubectl", "N objects"},
+		{"internal/fleet/nodes/apiserver/bounds.go", "maxToken", "answers of the API server to `kubectl", "token of N KiB"},
+		{"internal/fleet/nodes/apiserver/bounds.go", "maxName", "answers of the API server to `kubectl", "names of N characters"},
 		{"cmd/gdr-features-agent/serve.go", "maxConnections", "HTTP", "N connections"},
 		{"cmd/gdr-features-agent/serve.go", "maxHeader", "HTTP", "headers of N KiB"},
 		{"internal/monitor/monitor.go", "maxScrapes", "HTTP", "N scrapes"},
