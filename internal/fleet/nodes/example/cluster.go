@@ -92,6 +92,9 @@ func Extended(name, amount string) int {
 	if !extended || strings.HasSuffix(domain, "kubernetes.io") || domain == "networking.gke.io.networks" && strings.HasSuffix(of, ".IP") {
 		return 0
 	}
+	if thousands, ok := strings.CutSuffix(amount, "k"); ok { // Kubernetes writes 1k for 1000
+		amount = thousands + "000"
+	}
 	n, err := strconv.Atoi(amount)
 	if err != nil {
 		return 0
