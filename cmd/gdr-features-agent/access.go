@@ -10,9 +10,11 @@ import (
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"gdr-features/internal/cli"
 	"gdr-features/internal/publish/nodefeature"
+	"gdr-features/internal/regular"
 )
 
 // access returns the configuration of a client for the API server, and the token that its
@@ -40,7 +42,8 @@ func (p *program) access() (*rest.Config, nodefeature.Token, error) {
 	return &rest.Config{Host: file.sender.server.String(), Transport: file, UserAgent: agent}, token, nil
 }
 
-// maxAccess is the size in bytes of the largest kubeconfig or certificate file that is read.
+// maxAccess is the size in bytes of the largest kubeconfig that is read, and of the files that it
+// names.
 const maxAccess = 1 << 20
 
 type sender struct {
@@ -62,7 +65,7 @@ type reloaded struct {
 }
 
 func (r *reloaded) read() error {
-	text, err := cli.ReadFile(r.path, maxAccess)
+	text, err := regular.ReadFile(r.path, maxAccess)
 	if err != nil {
 		return fmt.Errorf("%s%w", r.what, err)
 	}
@@ -94,8 +97,36 @@ func (r *reloaded) RoundTrip(request *http.Request) (*http.Response, error) {
 	return now.RoundTrip(request)
 }
 
+// checkNamed returns an error unless the files that a kubeconfig names are regular ones of at most
+// maxAccess: client-go opens and reads them as they are.
+func checkNamed(path string) error {
+	config, err := clientcmd.LoadFromFile(path)
+	if err != nil || clientcmd.ResolveLocalPaths(config) != nil || clientcmdapi.MinifyConfig(config) != nil {
+		return nil //nolint:nilerr // client-go says what is wrong
+	}
+	var named []*string
+	for _, c := range config.Clusters {
+		named = append(named, clientcmd.GetClusterFileReferences(c)...)
+	}
+	for _, u := range config.AuthInfos {
+		named = append(named, clientcmd.GetAuthInfoFileReferences(u)...)
+	}
+	for _, file := range named {
+		if *file == "" {
+			continue
+		}
+		if err := regular.Check(*file, maxAccess); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // kubeconfig reads one. A program that it names would be started on the node.
 func kubeconfig(path string) (sender, error) {
+	if err := checkNamed(path); err != nil {
+		return sender{}, err
+	}
 	config, err := clientcmd.BuildConfigFromFlags("", path)
 	if err != nil {
 		return sender{}, err

@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
 )
 
@@ -220,5 +222,36 @@ users: [{name: u, user: %s}], contexts: [{name: c, context: {cluster: c, user: u
 	}
 	if _, err := os.Stat(started); err == nil {
 		t.Error("the program was started")
+	}
+}
+
+// A file that a kubeconfig names and that has no end, or none soon, is refused before client-go reads it.
+func TestKubeconfigNamesNoFile(t *testing.T) {
+	dir := t.TempDir()
+	path, fifo, large := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "fifo"), filepath.Join(dir, "large")
+	if err := errors.Join(unix.Mkfifo(fifo, 0o600), os.WriteFile(large, make([]byte, maxAccess+1), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"tokenFile", "client-certificate", "client-key", "certificate-authority"} {
+		for file, want := range map[string]string{
+			"fifo": "not a regular file", "/dev/zero": "not a regular file", large: "larger than 1048576 bytes", filepath.Join(dir, "none"): "no such file",
+		} {
+			user, cluster := fmt.Sprintf("%s: %s", key, file), "server: https://127.0.0.1:1"
+			if key == "certificate-authority" {
+				user, cluster = "token: t", cluster+", "+user
+			}
+			// What a context names that is not the current one is not read.
+			text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c,
+clusters: [{name: c, cluster: {%s}}], users: [{name: u, user: {%s}}, {name: other, user: {tokenFile: fifo}}],
+contexts: [{name: c, context: {cluster: c, user: u}}, {name: other, context: {cluster: c, user: other}}]}`, cluster, user)
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var p program
+			p.settings.Kubeconfig = path
+			if _, _, err := p.access(); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %s: error %v, want %s", key, file, err, want)
+			}
+		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"gdr-features/internal/publish"
 	"gdr-features/internal/publish/featurefile"
 	"gdr-features/internal/publish/nodefeature"
+	"gdr-features/internal/regular"
 	"gdr-features/internal/report"
 	"gdr-features/internal/terminal"
 	"gdr-features/internal/uevent"
@@ -64,7 +65,7 @@ func (p *program) configure(cmd *cobra.Command) error {
 		return err
 	}
 	if p.settings.Path != "" {
-		text, err := cli.ReadFile(p.settings.Path, yamlfile.MaxSize)
+		text, err := regular.ReadFile(p.settings.Path, yamlfile.MaxSize)
 		if err != nil {
 			return fmt.Errorf("--config: %w", err)
 		}

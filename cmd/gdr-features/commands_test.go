@@ -46,14 +46,15 @@ func called(c *cobra.Command) string {
 	return strings.TrimSuffix(c.CommandPath(), c.Name()) + use
 }
 
-// exitStatus is what the help says after "Exit status:".
-func exitStatus(c *cobra.Command) string {
-	_, said, ok := strings.Cut(c.Long, "Exit status: ")
-	if !ok {
-		return "0; 1 on an error"
+// exitStatus is what a help says after "Exit status:", to the end of the paragraph. The help is
+// broken into lines, also between these two words.
+func exitStatus(help string) string {
+	for paragraph := range strings.SplitSeq(help, "\n\n") {
+		if _, said, ok := strings.Cut(strings.Join(strings.Fields(paragraph), " "), "Exit status: "); ok {
+			return strings.TrimSuffix(said, ".")
+		}
 	}
-	said, _, _ = strings.Cut(said, "\n\n")
-	return strings.TrimSuffix(strings.Join(strings.Fields(said), " "), ".")
+	return "0; 1 on an error"
 }
 
 // cell is text in a table of Markdown.
@@ -87,7 +88,7 @@ func commandsPage() string {
 		if of, ok := strings.CutPrefix(called(c), "gdr-features nodes"); ok {
 			names += ", `kubectl gdr" + of + "`"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", names, cell(c.Short), strings.Join(options, " "), cell(exitStatus(c)))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", names, cell(c.Short), strings.Join(options, " "), cell(exitStatus(c.Long)))
 	}
 	b.WriteString(`
 An error prints one line on standard error. On a terminal, tables and texts are broken at its width, each line below the
@@ -119,6 +120,22 @@ Those about a machine go with every command but ` + "`nodes`" + `. A variable co
 // TestCommandsPage: docs/commands.md is what the help says.
 func TestCommandsPage(t *testing.T) {
 	golden(t, filepath.Join(repository, "docs/commands.md"), []byte(commandsPage()))
+}
+
+// TestExitStatus: wherever the help is broken into lines.
+func TestExitStatus(t *testing.T) {
+	for _, tt := range []struct{ help, want string }{
+		{"It reads.\n\nIt writes.", "0; 1 on an error"},
+		{"It reads. Exit status: 0; 2 if\nnot.", "0; 2 if not"},
+		{"It reads. Exit\nstatus: 0; 2 if not.", "0; 2 if not"},
+		{"It reads. Exit status:\n0; 2 if not.", "0; 2 if not"},
+		{"It reads.\n\nExit\nstatus: 0; 2 if not.\n\nIt writes.", "0; 2 if not"},
+		{"Of its exit\n\nstatus: nothing.", "0; 1 on an error"},
+	} {
+		if got := exitStatus(tt.help); got != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.help, got, tt.want)
+		}
+	}
 }
 
 // TestCommandsInREADME: the table in README.md has every command but those that every program has,

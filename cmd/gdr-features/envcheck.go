@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/cli"
+	"gdr-features/internal/regular"
 	"gdr-features/internal/rooms/explain"
 	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/internal/sanitize"
@@ -82,7 +83,7 @@ func (a *app) given(args []string) ([]frameworks.Environment, error) {
 
 func (a *app) readInput(name string) ([]byte, error) {
 	if name != "-" {
-		return cli.ReadFile(name, maxGiven)
+		return regular.ReadFile(name, maxGiven)
 	}
 	data, err := io.ReadAll(io.LimitReader(a.in, maxGiven+1))
 	if err == nil && len(data) > maxGiven {
@@ -92,7 +93,7 @@ func (a *app) readInput(name string) ([]byte, error) {
 }
 
 // readNamed reads a file that a variable names.
-func readNamed(name string) ([]byte, error) { return cli.ReadFile(name, maxGiven) }
+func readNamed(name string) ([]byte, error) { return regular.ReadFile(name, maxGiven) }
 
 // linesOf is a line for a variable, and one for each GPU that it is about.
 func linesOf(f *frameworks.Finding) string {

@@ -168,7 +168,7 @@ func TestHostileServer(t *testing.T) {
 			}
 		}
 	}
-	pages := 0
+	pages, longName := 0, strings.Repeat("x", 3<<20)
 	program := buildFleet(t)
 	for _, test := range []struct {
 		name, args string
@@ -188,6 +188,25 @@ func TestHostileServer(t *testing.T) {
 			pages++
 			fmt.Fprintf(w, `{"metadata": {"continue": "%d"}, "items": []}`, pages)
 		}, 1, "has more than 10000 parts"},
+		{"large continue tokens", "", func(w http.ResponseWriter, _ *http.Request) {
+			pages++
+			fmt.Fprintf(w, `{"metadata": {"continue": "%s%d"}, "items": []}`, longName, pages)
+		}, 1, "has a continue token of more than 16 KiB"},
+		{"80 names of 3 MB", "", func(w http.ResponseWriter, r *http.Request) {
+			form := `,{"metadata": {"name": "%s%d"}}`
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/nodefeatures"):
+				_, _ = io.WriteString(w, list+fleetObject(7)+"]}")
+				return
+			case strings.HasSuffix(r.URL.Path, "/pods"):
+				form = `,{"spec": {"nodeName": "%s%d"}}`
+			}
+			_, _ = io.WriteString(w, list+"{}")
+			for i := range 80 {
+				fmt.Fprintf(w, form, longName, i)
+			}
+			_, _ = io.WriteString(w, "]}")
+		}, 0, "\n1 node, 1 ready"},
 		{"1,000 objects of 1.4 MB", "diff", func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, list+large)
 			for range 999 {

@@ -25,7 +25,11 @@ func TestHostileTexts(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		odd := strings.NewReplacer("H100 SXM5", "H100 "+escaped, "mlx5_3", "mlx5_"+escaped, "6.8.0-49", escaped, `"PIX"`, `"P`+escaped+`"`, "570.86", "5"+escaped)
-		fmt.Fprintf(w, `{"items": [%s, %s, %s]}`, odd.Replace(fleetObject(99)), odd.Replace(fleetObject(102)), fleetObject(105))
+		fmt.Fprintf(w, `{"items": [%s, %s, %s, %s]}`, odd.Replace(fleetObject(99)), odd.Replace(fleetObject(102)), fleetObject(105),
+			// A Node, a network and a DaemonSet in one.
+			strings.ReplaceAll(`{"metadata": {"name": "n", "annotations": {"k8s.v1.cni.cncf.io/resourceName": "rdma/ODD"}},
+				"spec": {"taints": [{"key": "ODD", "value": "ODD", "effect": "ODD"}], "template": {"spec": {"containers": [{"image": "ODD"}]}}},
+				"status": {"allocatable": {"nvidia.com/gpu": "8", "rdma/ODD": "1", "ODD/x": "1"}}}`, "ODD", escaped))
 	}))
 	defer server.Close()
 	kubeconfig := config(t, server.URL)
@@ -35,7 +39,7 @@ func TestHostileTexts(t *testing.T) {
 	if err := os.WriteFile(log, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range []string{"", "-o wide", "-o json", "--summary", "--summary -o json", "--reason x", "diff", "diff -o wide", "diff -o json", "log " + log, "log -o json " + log} {
+	for _, args := range []string{"", "-o wide", "-o json", "--summary", "--summary -o json", "--reason x", "diff", "diff -o wide", "diff -o json", "log " + log, "log -o json " + log, "example nccl"} {
 		var out, errs strings.Builder
 		given := strings.Fields(args)
 		if !strings.HasPrefix(args, "log") {

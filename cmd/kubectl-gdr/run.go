@@ -23,6 +23,7 @@ import (
 	"gdr-features/internal/fleet/nodes"
 	"gdr-features/internal/fleet/nodes/apiserver"
 	"gdr-features/internal/label"
+	"gdr-features/internal/regular"
 	"gdr-features/internal/terminal"
 )
 
@@ -237,7 +238,7 @@ func (p *program) kubeconfig() (clientcmd.ClientConfig, *clientcmd.ClientConfigL
 func (p *program) access() (*rest.Config, error) {
 	config, rules := p.kubeconfig()
 	for _, path := range rules.GetLoadingPrecedence() {
-		if err := cli.Regular(path, maxKubeconfig); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := regular.Check(path, maxKubeconfig); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("kubeconfig: %w", err)
 		}
 	}

@@ -7,6 +7,7 @@ package chart
 import (
 	"encoding/base64"
 	"encoding/xml"
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -22,6 +23,8 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/lint"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -305,6 +308,35 @@ func TestImage(t *testing.T) {
 			if !strings.Contains(files[name], "image: "+want+"\n") {
 				t.Errorf("%s: %s has no image %s", text, name, want)
 			}
+		}
+	}
+}
+
+// TestPodMetadata: every Pod has podLabels and podAnnotations, which change neither what the DaemonSet
+// selects its Pods by nor when helm test runs its own.
+func TestPodMetadata(t *testing.T) {
+	files, err := render(parse(t, `{image: {repository: a.example.com/b}, podLabels: {team: pod, app.kubernetes.io/name: other, app.kubernetes.io/part-of: other}, commonLabels: {team: common, cost: common},
+		podAnnotations: {owner: pod, helm.sh/hook: post-install}}`), kube)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set appsv1.DaemonSet
+	var pod corev1.Pod
+	if err := errors.Join(yaml.Unmarshal([]byte(files["daemonset.yaml"]), &set), yaml.Unmarshal([]byte(files["tests/publish.yaml"]), &pod)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		labels, annotations map[string]string
+		name, hook          string
+	}{
+		{set.Spec.Template.Labels, set.Spec.Template.Annotations, "gdr-features", "post-install"},
+		{pod.Labels, pod.Annotations, "gdr-features-test", "test"},
+	} {
+		if l := tt.labels; l["team"] != "pod" || l["cost"] != "common" || l["app.kubernetes.io/name"] != tt.name || l["app.kubernetes.io/part-of"] != "other" {
+			t.Errorf("%s: labels %v", tt.name, l)
+		}
+		if a := tt.annotations; a["owner"] != "pod" || a["helm.sh/hook"] != tt.hook {
+			t.Errorf("%s: annotations %v", tt.name, a)
 		}
 	}
 }

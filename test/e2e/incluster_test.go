@@ -104,6 +104,12 @@ func commandWords(command []string) []string {
 func podSpecs(t *testing.T, object map[string]any) (specs []corev1.PodSpec) {
 	t.Helper()
 	for key, value := range object {
+		list, _ := value.([]any) // of tasks, each with its template
+		for _, of := range list {
+			if inner, ok := of.(map[string]any); ok {
+				specs = append(specs, podSpecs(t, inner)...)
+			}
+		}
 		inner, ok := value.(map[string]any)
 		if !ok {
 			continue

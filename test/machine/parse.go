@@ -38,7 +38,7 @@ func parse(text, where string, strict bool) (*Machine, error) {
 	p := parser{strict: strict, m: Machine{Nodes: 1, Matrix: map[string]map[string]string{}}, numas: map[int]int{}}
 	lines := bufio.NewScanner(strings.NewReader(text))
 	for p.line = 1; lines.Scan(); p.line++ {
-		line, _, _ := strings.Cut(lines.Text(), "#")
+		line := comment.ReplaceAllString(lines.Text(), "")
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
@@ -111,6 +111,9 @@ func (p *parser) row(words []string) error {
 	p.m.Matrix[words[0]] = row
 	return nil
 }
+
+// comment is one to the end of a line. A # within a word is none: NVIDIA/nccl#1343.
+var comment = regexp.MustCompile(`(^|\s)#.*`)
 
 // The forms of values.
 var (

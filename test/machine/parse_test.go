@@ -3,6 +3,7 @@ package machine
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -41,6 +42,17 @@ func TestParseMistakes(t *testing.T) {
 	}
 	if _, err := Load(file); err == nil || !strings.HasPrefix(err.Error(), file+":5: ") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// A comment begins a line, or follows a blank.
+func TestComments(t *testing.T) {
+	m, err := Parse("# of all\n#\nsource github issue NVIDIA/nccl#1343 (2024-07) # says who\ntitle one #two\n\t# three\nkernel 6.8\t#four")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := []string{m.Source, m.Title, m.Kernel}; !slices.Equal(got, []string{"github issue NVIDIA/nccl#1343 (2024-07)", "one", "6.8"}) {
+		t.Errorf("source, title and kernel: %q", got)
 	}
 }
 

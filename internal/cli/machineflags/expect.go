@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"gdr-features/internal/cli"
 	"gdr-features/internal/expect"
+	"gdr-features/internal/regular"
 	"gdr-features/internal/yamlfile"
 )
 
@@ -49,7 +49,7 @@ func ExpectAgain(path string) func() (*expect.File, error) {
 }
 
 func readExpect(path string) (*expect.File, error) {
-	text, err := cli.ReadFile(path, yamlfile.MaxSize)
+	text, err := regular.ReadFile(path, yamlfile.MaxSize)
 	if err != nil {
 		return nil, err
 	}

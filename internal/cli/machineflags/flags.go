@@ -19,6 +19,7 @@ import (
 	"gdr-features/internal/cli"
 	"gdr-features/internal/config"
 	"gdr-features/internal/expect"
+	"gdr-features/internal/regular"
 	"gdr-features/internal/report"
 	"gdr-features/internal/show"
 	"gdr-features/internal/yamlfile"
@@ -150,7 +151,7 @@ func (c *Flags) Machine(open func(host.Options) (*host.FS, error), o report.Opti
 }
 
 func readTopology(path string) (*nccl.File, error) {
-	text, err := cli.ReadFile(path, nccl.MaxFile)
+	text, err := regular.ReadFile(path, nccl.MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("--topology-file: %w", err)
 	}
@@ -164,7 +165,7 @@ func readTopology(path string) (*nccl.File, error) {
 
 // readTopologies reads a list of types of machines, and the topology file of each.
 func readTopologies(path string) (func(*verdict.Node) (*nccl.File, error), error) {
-	text, err := cli.ReadFile(path, yamlfile.MaxSize)
+	text, err := regular.ReadFile(path, yamlfile.MaxSize)
 	if err != nil {
 		return nil, fmt.Errorf("--topology-file: %w", err)
 	}

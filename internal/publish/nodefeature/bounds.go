@@ -21,6 +21,9 @@ import (
 // memory. etcd takes objects of 1.5 MiB unless it is told otherwise.
 const maxAnswer = 4 << 20
 
+// maxToken is the size in bytes of the largest token file that is read.
+const maxToken = 1 << 20
+
 var errTooLong = fmt.Errorf("the answer of the API server has more than %d MiB", maxAnswer>>20)
 
 // bounded ends answers, and each event of a watch, with errTooLong after maxAnswer.

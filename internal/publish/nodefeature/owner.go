@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
 	"gdr-features/internal/publish"
+	"gdr-features/internal/regular"
 )
 
 // Token returns the token that requests are sent with now, "" for none, if it can be read.
@@ -27,7 +27,7 @@ func TokenOf(config *rest.Config) Token {
 		if config.BearerTokenFile == "" {
 			return config.BearerToken, nil
 		}
-		text, err := os.ReadFile(config.BearerTokenFile)
+		text, err := regular.ReadFile(config.BearerTokenFile, maxToken)
 		if err != nil {
 			return "", fmt.Errorf("service account token: %w", err)
 		}

@@ -2,6 +2,7 @@ package nodefeature
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -66,6 +68,15 @@ func TestBoundNodeFile(t *testing.T) {
 	}
 	if got, err := BoundNode(TokenOf(access)); err != nil || got != (Bound{Name: node, UID: uid}) {
 		t.Errorf("got %v, error %v", got, err)
+	}
+	large, fifo := filepath.Join(t.TempDir(), "large"), filepath.Join(t.TempDir(), "fifo")
+	if err := errors.Join(os.WriteFile(large, make([]byte, maxToken+1), 0o600), unix.Mkfifo(fifo, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{large: "larger than 1048576 bytes", fifo: "not a regular file", "/dev/zero": "not a regular file"} {
+		if text, err := TokenOf(&rest.Config{BearerTokenFile: file})(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %d bytes, error %v", file, len(text), err)
+		}
 	}
 }
 

@@ -20,7 +20,12 @@ const (
 	maxList    = 2 << 30 // bytes
 	maxObject  = 4 << 20
 	maxError   = 1 << 20 // of an answer that is an error
+	maxToken   = 16 << 10
+	maxName    = 253 // characters of the name of a Node (k8s.io/apimachinery, validation.IsDNS1123Subdomain)
 )
+
+// isName reports whether a text may name a Node. Names are kept of all.
+func isName(text string) bool { return text != "" && len(text) <= maxName }
 
 var (
 	errList   = fmt.Errorf("the list has more than %d MiB; ask for fewer nodes, by name", maxList>>20)

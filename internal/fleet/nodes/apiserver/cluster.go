@@ -95,7 +95,7 @@ func agentPods(ctx context.Context, config *rest.Config, q Query) (map[string]bo
 	ready := map[string]bool{}
 	options := metav1.ListOptions{LabelSelector: agents, Limit: int64(q.PageSize)}
 	_, err := readAll(ctx, config, pods, q.Namespace, options, nil, func(p *pod) (struct{}, bool) {
-		if p.Spec.Node != "" {
+		if isName(p.Spec.Node) {
 			ready[p.Spec.Node] = ready[p.Spec.Node] || slices.Contains(p.Status.Conditions, condition{"Ready", "True"})
 		}
 		return struct{}{}, false
@@ -115,7 +115,7 @@ func Nodes(ctx context.Context, config *rest.Config, q Query, selector string) (
 	all, known := map[string]label.Set{}, texts{}
 	options := metav1.ListOptions{LabelSelector: selector, Limit: int64(q.PageSize)}
 	_, err := readAll(ctx, config, coreNodes, "", options, nil, func(n *node) (struct{}, bool) {
-		if n.Metadata.Name != "" {
+		if isName(n.Metadata.Name) {
 			all[n.Metadata.Name] = known.set(n.Metadata.Labels)
 		}
 		return struct{}{}, false

@@ -2,7 +2,9 @@ package apiserver
 
 import (
 	"context"
-	"fmt"
+	"maps"
+	"regexp"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +13,7 @@ import (
 
 	"gdr-features/internal/fleet/nodes/example"
 	"gdr-features/internal/label"
+	"gdr-features/internal/sanitize"
 )
 
 // readyNodes selects the Nodes that an example is for.
@@ -39,10 +42,14 @@ func Example(ctx context.Context, config *rest.Config, q Query, selector, namesp
 	}
 	options := metav1.ListOptions{Limit: int64(q.PageSize)}
 	c.Networks, err = readAll(ctx, config, networks, namespace, options, nil, func(n *networkObject) (example.Network, bool) {
-		return example.Network{Name: n.Metadata.Name, Resource: n.Metadata.Annotations.Resource}, n.Metadata.Name == label.Value(n.Metadata.Name)
+		network := example.Network{Name: n.Metadata.Name}
+		if plain(n.Metadata.Annotations.Resource) {
+			network.Resource = n.Metadata.Annotations.Resource
+		}
+		return network, network.Name == label.Value(network.Name)
 	})
 	if err != nil && !apierrors.IsNotFound(err) { // without Multus there is no such resource
-		c.Unread = append(c.Unread, fmt.Sprintf("name the networks of the RDMA devices: %v", err))
+		c.Unread = append(c.Unread, "name the networks of the RDMA devices: "+sanitize.Terminal(err.Error()))
 	}
 	images, err := readAll(ctx, config, daemonSets, q.Namespace, metav1.ListOptions{LabelSelector: agents, Limit: int64(q.PageSize)}, nil, (*imageObject).image)
 	if err == nil && len(images) > 0 {
@@ -74,10 +81,23 @@ type imageObject struct {
 
 func (o *imageObject) image() (string, bool) {
 	if all := o.Spec.Template.Spec.Containers; len(all) > 0 {
-		return all[0].Image, true
+		return all[0].Image, plain(all[0].Image)
 	}
 	return "", false
 }
+
+// What is kept of a Node. One has some ten resources and taints.
+const (
+	maxPlain     = 512 // characters: the longest is an image
+	maxResources = 128
+	maxTaints    = 128
+)
+
+var word = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/:@-]*[A-Za-z0-9])?$`)
+
+// plain reports whether a text of the API server is printed: what names, values and images are made
+// of, which is one word of YAML and nothing that a terminal obeys. Others are as if they were not there.
+func plain(text string) bool { return len(text) <= maxPlain && word.MatchString(text) }
 
 func exampleNodes(ctx context.Context, config *rest.Config, q Query, selector string) ([]example.Node, error) {
 	type node struct {
@@ -92,10 +112,21 @@ func exampleNodes(ctx context.Context, config *rest.Config, q Query, selector st
 			Allocatable map[string]string `json:"allocatable"`
 		} `json:"status"`
 	}
+	known := texts{}
 	options := metav1.ListOptions{LabelSelector: selector, Limit: int64(q.PageSize)}
 	return readAll(ctx, config, wholeNodes, "", options, nil, func(n *node) (example.Node, bool) {
-		return example.Node{
-			Name: n.Metadata.Name, Labels: label.Published(n.Metadata.Labels), Allocatable: n.Status.Allocatable, Taints: n.Spec.Taints,
-		}, n.Metadata.Name != ""
+		kept := example.Node{Name: n.Metadata.Name, Labels: known.set(n.Metadata.Labels), Allocatable: map[string]string{}}
+		for _, name := range slices.Sorted(maps.Keys(n.Status.Allocatable)) {
+			amount := n.Status.Allocatable[name]
+			if example.Extended(name, amount) > 0 && plain(name) && len(kept.Allocatable) < maxResources {
+				kept.Allocatable[name] = amount
+			}
+		}
+		for _, t := range n.Spec.Taints {
+			if plain(t.Key) && (t.Value == "" || plain(t.Value)) && plain(t.Effect) && len(kept.Taints) < maxTaints {
+				kept.Taints = append(kept.Taints, t)
+			}
+		}
+		return kept, plain(kept.Name) && isName(kept.Name)
 	})
 }

@@ -103,6 +103,8 @@ func readPages[T, U any](ctx context.Context, client rest.Interface, r resource,
 		switch {
 		case next == "":
 			return all, nil
+		case len(next) > maxToken: // all of them are kept
+			return nil, fmt.Errorf("the list of %ss has a continue token of more than %d KiB; a proxy in between may be broken", r.kind, maxToken>>10)
 		case asked[next]:
 			return nil, errors.New("the API server returns the same part of the list again and again; a proxy in between may be broken")
 		}

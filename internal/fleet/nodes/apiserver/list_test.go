@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"gdr-features/internal/fleet/nodes"
+	"gdr-features/internal/fleet/nodes/example"
 	"gdr-features/internal/label"
 )
 
@@ -281,6 +282,84 @@ func TestCluster(t *testing.T) {
 	}
 	if _, err = Cluster(t.Context(), &rest.Config{Host: server.URL}, Query{Namespace: "gdr"}, "pool=train"); err == nil {
 		t.Error("Nodes of a selector that cannot be read are no error")
+	}
+}
+
+// What an example is filled in from is one word each; anything else is as if it was not there.
+func TestExampleHostile(t *testing.T) {
+	long := strings.Repeat("x", maxPlain+1)
+	nodes := `{"items": [{"metadata": {"name": "a", "labels": {"feature.node.kubernetes.io/gdr.level": "PIX", "pool": "train"}},
+		"spec": {"taints": [{"key": "pool", "value": "train", "effect": "NoSchedule"}, {"key": "gpu", "effect": "NoExecute"}, {"key": "k\u009b", "effect": "e"},
+			{"key": "k", "value": "v\nw", "effect": "e"}, {"key": "k", "value": "v", "effect": "e}"}, {"key": "", "effect": "e"}, {"key": "k", "value": "` + long + `", "effect": "e"}]},
+		"status": {"allocatable": {"nvidia.com/gpu": "8", "cpu": "128", "hugepages-1Gi": "4", "x.kubernetes.io/y": "1", "rdma/none": "0",
+			"rdma/a: 1\n": "1", "rdma/\u001b[2J": "1", "rdma/ä": "1", "rdma/a b": "1", "rdma/` + long + `": "1", "rdma/a:": "1", "#/a": "1"}}},
+		{"metadata": {"name": "b c"}}, {"metadata": {"name": ""}}, {"metadata": {"name": "` + strings.Repeat("x", maxName+1) + `"}}, {"metadata": {"name": "\n"}}]}`
+	many := make([]string, 2*maxResources)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"rdma/%04d": "1"`, i)
+	}
+	for _, tt := range []struct {
+		name, nodes, image, network string
+		want                        example.Cluster
+	}{
+		{
+			"odd texts", nodes, `a\nb`, `r\u009b`,
+			example.Cluster{
+				Nodes: []example.Node{{
+					Name: "a", Labels: label.Set{"gdr.level": "PIX"}, Allocatable: map[string]string{"nvidia.com/gpu": "8"},
+					Taints: []example.Taint{{Key: "pool", Value: "train", Effect: "NoSchedule"}, {Key: "gpu", Effect: "NoExecute"}},
+				}},
+				Networks: []example.Network{{Name: "ib"}},
+			},
+		},
+		{
+			"usual ones", `{"items": [{"metadata": {"name": "a.example.com"}, "status": {"allocatable": {"vpc.amazonaws.com/efa": "32"}}}]}`,
+			"registry.example.com:5000/a_b/gdr-features:v1@sha256:00ff", "openshift.io/mlnx_ib",
+			example.Cluster{
+				Nodes:    []example.Node{{Name: "a.example.com", Labels: label.Set{}, Allocatable: map[string]string{"vpc.amazonaws.com/efa": "32"}}},
+				Networks: []example.Network{{Name: "ib", Resource: "openshift.io/mlnx_ib"}},
+				Image:    "registry.example.com:5000/a_b/gdr-features:v1@sha256:00ff",
+			},
+		},
+		{
+			"a long image", `{"items": []}`, long, long,
+			example.Cluster{Networks: []example.Network{{Name: "ib"}}},
+		},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch path := r.URL.Path; {
+			case path == "/api/v1/nodes":
+				fmt.Fprint(w, tt.nodes)
+			case strings.HasSuffix(path, "/network-attachment-definitions"):
+				fmt.Fprintf(w, `{"items": [{"metadata": {"name": "ib", "annotations": {"k8s.v1.cni.cncf.io/resourceName": "%s"}}}, {"metadata": {"name": "a,b"}}]}`, tt.network)
+			default:
+				fmt.Fprintf(w, `{"items": [{"spec": {"template": {"spec": {"containers": [{"image": "%s"}]}}}}]}`, tt.image)
+			}
+		}))
+		got, err := Example(t.Context(), &rest.Config{Host: server.URL}, Query{}, "", "default")
+		if diff := cmp.Diff(tt.want, got); diff != "" || err != nil {
+			t.Errorf("%s: error %v (-want +got):\n%s", tt.name, err, diff)
+		}
+		server.Close()
+	}
+	refused := `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "no\nimage: evil\u009b", "reason": "Forbidden", "code": 403}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/api/v1/nodes" {
+			fmt.Fprintf(w, `{"items": [{"metadata": {"name": "a"}, "spec": {"taints": [%s{"key": "k", "effect": "e"}]}, "status": {"allocatable": {%s}}}]}`,
+				strings.Repeat(`{"key": "k", "effect": "e"},`, 2*maxTaints), strings.Join(many, ","))
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		fmt.Fprint(w, refused)
+	}))
+	defer server.Close()
+	got, err := Example(t.Context(), &rest.Config{Host: server.URL}, Query{}, "", "default")
+	if err != nil || len(got.Nodes[0].Allocatable) != maxResources || len(got.Nodes[0].Taints) != maxTaints {
+		t.Errorf("%d resources, %d taints, error %v", len(got.Nodes[0].Allocatable), len(got.Nodes[0].Taints), err)
+	}
+	if said := strings.Join(got.Unread, "|"); !strings.Contains(said, "no?image: evil?") {
+		t.Errorf("unread: %q", said)
 	}
 }
 

@@ -106,9 +106,10 @@ func List(ctx context.Context, config *rest.Config, q Query) ([]nodes.Node, erro
 func (o *object) node(known texts) (n nodes.Node, ok bool) {
 	m := &o.Metadata
 	n = nodes.Node{Name: m.Labels[nodeName], Namespace: m.Namespace}
-	if n.Name == "" || m.Name != manager+"-"+n.Name {
+	if !isName(n.Name) || m.Name != manager+"-"+n.Name {
 		return n, false
 	}
+	known.share(&n.Namespace)
 	n.Labels = known.set(o.Spec.Labels)
 	for _, f := range m.ManagedFields {
 		if f.Manager == manager && f.Time != nil && f.Time.After(n.Written) {

@@ -54,7 +54,7 @@ type kind struct {
 	nodes    []string
 	gpus     Resource   // the zero value for none
 	rdma     []Resource // by name
-	other    []string   // extended resources that no row knows
+	other    []string   // extended resources of which one may be for RDMA, where none is known to be
 	level    string     // "" if it is not known
 	rate     int        // Gbit/s, 0 if it is not known: the least of the nodes
 	taints   []Taint
@@ -85,14 +85,31 @@ var rdmaResources = []rdmaResource{
 	{"networking.gke.io.networks/rdma", false},
 }
 
+// Extended returns the amount of an extended resource, 0 for another one: those of Kubernetes itself,
+// and the addresses that GKE lists beside its networks (networking.gke.io.networks/rdma-0.IP).
+func Extended(name, amount string) int {
+	domain, of, extended := strings.Cut(name, "/")
+	if !extended || strings.HasSuffix(domain, "kubernetes.io") || domain == "networking.gke.io.networks" && strings.HasSuffix(of, ".IP") {
+		return 0
+	}
+	if thousands, ok := strings.CutSuffix(amount, "k"); ok { // Kubernetes writes 1k for 1000
+		amount = thousands + "000"
+	}
+	n, err := strconv.Atoi(amount)
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
+}
+
 // kindOf sorts out what a node has.
 func (c *Cluster) kindOf(n *Node) kind {
 	k := kind{nodes: []string{n.Name}, level: n.Labels[label.Level]}
 	k.rate, _ = strconv.Atoi(n.Labels[label.Rate])
+	var networked []Resource // that networks take their devices from, and no row knows
 	for _, name := range slices.Sorted(maps.Keys(n.Allocatable)) {
-		amount, err := strconv.Atoi(n.Allocatable[name])
-		domain, _, extended := strings.Cut(name, "/")
-		if err != nil || amount < 1 || !extended || strings.HasSuffix(domain, "kubernetes.io") {
+		amount := Extended(name, n.Allocatable[name])
+		if amount == 0 {
 			continue
 		}
 		of := func(n Network) bool { return n.Resource == name }
@@ -104,10 +121,22 @@ func (c *Cluster) kindOf(n *Node) kind {
 			}
 		case row >= 0 && rdmaResources[row].shared:
 			k.rdma = append(k.rdma, Resource{name, 1})
-		case row >= 0, slices.ContainsFunc(c.Networks, of):
+		case row >= 0:
 			k.rdma = append(k.rdma, Resource{name, amount})
+		case slices.ContainsFunc(c.Networks, of):
+			networked = append(networked, Resource{name, amount})
 		default:
 			k.other = append(k.other, name)
+		}
+	}
+	switch { // a network may also be for storage
+	case len(k.rdma) > 0:
+	case len(networked) == 1:
+		k.rdma = networked
+	case len(networked) > 1:
+		k.other = nil
+		for _, r := range networked {
+			k.other = append(k.other, r.Name)
 		}
 	}
 	for _, t := range n.Taints {

@@ -2,9 +2,11 @@ package example_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,6 +116,54 @@ func TestEveryPlace(t *testing.T) {
 			if !strings.Contains(got, want) {
 				t.Errorf("%s lacks %s", job, want)
 			}
+		}
+	}
+}
+
+// TestResources: which resources are requested, and which of them have to be chosen from.
+func TestResources(t *testing.T) {
+	networks := []example.Network{
+		{Name: "storage", Resource: "openshift.io/eth"},
+		{Name: "ib", Resource: "openshift.io/ib"},
+		{Name: "sriov", Resource: "nvidia.com/mlnxnics"},
+		{Name: "of-no-node", Resource: "openshift.io/other"},
+	}
+	const choose = "networks: which of these are for RDMA? storage ib sriov of-no-node"
+	file, _ := examples.Job("nccl")
+	requested := regexp.MustCompile(`(?m)^ +(?:# TODO: )?((?:openshift|nvidia|networking|example|rdma|RDMA|networks).*)$`)
+	for _, tt := range []struct {
+		name, resources string
+		want            []string
+	}{
+		{"one with a network", "openshift.io/ib=8 example.com/fpga=1", []string{"openshift.io/ib: 8"}},
+		{
+			"two with networks, one of them maybe for storage", "openshift.io/ib=8 openshift.io/eth=2 example.com/fpga=1",
+			[]string{"RDMA devices: which of these is it? openshift.io/eth openshift.io/ib", choose},
+		},
+		{"a known one beside one with a network", "openshift.io/eth=2 nvidia.com/mlnxnics=8", []string{"nvidia.com/mlnxnics: 8"}},
+		{"none known, none with a network", "example.com/fpga=1", []string{"RDMA devices: which of these is it? example.com/fpga", choose}},
+		{
+			"GKE's addresses", "networking.gke.io.networks/rdma-0=1 networking.gke.io.networks/rdma-0.IP=1 networking.gke.io.networks/gvnic-1.IP=1",
+			[]string{"networking.gke.io.networks/rdma-0: 1", choose},
+		},
+		{"GKE's addresses alone", "networking.gke.io.networks/gvnic-1.IP=1", []string{"RDMA devices: these nodes offer none as a resource: install a device plugin for RDMA", choose}},
+		{"thousands, as Kubernetes writes them", "rdma/rdma_shared_device_a=1k", []string{"rdma/rdma_shared_device_a: 1"}},
+		{"resources of Kubernetes itself", "x.kubernetes.io/y=1 rdma/a=0 rdma/b=-1 rdma/c=much rdma/d=63", []string{"rdma/d: 1"}},
+	} {
+		c := example.Cluster{Networks: networks, Nodes: []example.Node{node("n", "PIX", "400", strings.Fields(tt.resources)...)}}
+		text, err := example.Fill(file, &c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]bool{} // a resource stands under requests and limits
+		for _, m := range requested.FindAllStringSubmatch(text, -1) {
+			if !strings.HasSuffix(m[1], ", as above") {
+				got[m[1]] = true
+			}
+		}
+		slices.Sort(tt.want)
+		if got := slices.Sorted(maps.Keys(got)); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q in\n%s", tt.name, got, tt.want, text)
 		}
 	}
 }

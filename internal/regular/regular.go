@@ -1,4 +1,5 @@
-package cli
+// Package regular reads regular files that people name.
+package regular
 
 import (
 	"errors"
@@ -10,7 +11,7 @@ import (
 // ReadFile reads a regular file of at most so many bytes. Of others, such as a FIFO or a
 // device, there may be no end.
 func ReadFile(path string, most int64) ([]byte, error) {
-	if err := Regular(path, most); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := Check(path, most); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
 	in, err := os.Open(path) //nolint:gosec // the administrator names it
@@ -25,8 +26,8 @@ func ReadFile(path string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// Regular returns an error unless a path leads to a regular file of at most so many bytes.
-func Regular(path string, most int64) error {
+// Check returns an error unless a path leads to a regular file of at most so many bytes.
+func Check(path string, most int64) error {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
