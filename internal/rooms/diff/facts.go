@@ -80,9 +80,7 @@ func (l *reading) gpu(r *report.Report, i int) {
 	l.add(entry{fact: factGPU, of: of.of, key: at, value: view.Product(g.Function), always: true})
 	of.add(factLevel, "", g.Near(topology.Usable).Level.String())
 	of.function(r, g.Function)
-	if k := g.Link; k != nil { // its speed is that of an idle GPU or a busy one
-		of.add(factLink, "", lanes(k.Width))
-	}
+	of.add(factLink, "", lanes(g.Link)) // its speed is that of an idle GPU or a busy one
 }
 
 func (l *reading) nic(r *report.Report, n *topology.NIC) {
@@ -102,9 +100,7 @@ func (l *reading) nic(r *report.Report, n *topology.NIC) {
 	l.add(entry{fact: factName, of: of.of, key: at, value: n.Name(), device: at, always: true})
 	if f := n.Function; f != nil {
 		of.function(r, f)
-		if k := f.Link; k != nil {
-			of.add(factLink, "", amount(k.Speed)+" GT/s "+lanes(k.Width))
-		}
+		of.add(factLink, "", speedAndLanes(f.Link))
 	}
 	if n.RDMA == nil {
 		return
@@ -195,9 +191,18 @@ func amount(n float64) string {
 	return strconv.FormatFloat(n, 'f', -1, 64)
 }
 
-func lanes(width int) string {
-	if width == 0 {
+// speedAndLanes writes both; "" where one is not known.
+func speedAndLanes(l *pci.Link) string {
+	if l == nil || l.Speed == 0 || l.Width == 0 {
 		return ""
 	}
-	return "x" + strconv.Itoa(width)
+	return amount(l.Speed) + " GT/s " + lanes(l)
+}
+
+// lanes writes how many a link has; "" where that is not known.
+func lanes(l *pci.Link) string {
+	if l == nil || l.Width == 0 {
+		return ""
+	}
+	return "x" + strconv.Itoa(l.Width)
 }
