@@ -50,8 +50,9 @@ func (v *Verdict) degradation(node *Node) (d Degradation) {
 	if v.Capable == tristate.True {
 		slow, missing := d.slowLink(), tristate.Or(node.nearPortMissing(),
 			tristate.Of(len(d.FarPorts) > 0 || v.NICDriven == tristate.True && len(d.Unbound) > 0))
-		if missing == tristate.False && !node.Matrix.Complete { // what is not identified may be near
-			missing = tristate.Unknown
+		unread := func(n *topology.NIC) bool { return !n.Function.DriverKnown }
+		if missing == tristate.False && (!node.Matrix.Complete || slices.ContainsFunc(p.ForGPUs(), unread)) {
+			missing = tristate.Unknown // what is not identified may be near, and a NIC may have no driver
 		}
 		d.Degraded = tristate.Or(slow, missing)
 		d.Hidden = slow == tristate.Unknown && missing == tristate.False &&

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -140,6 +141,15 @@ func unbind(t *testing.T, dir, address string) {
 	_, _ = os.RemoveAll(filepath.Join(fn, "infiniband")), os.Remove(filepath.Join(fn, "driver"))
 }
 
+// unreadDriver puts a file in the place of the link to the driver.
+func unreadDriver(t *testing.T, dir, address string) {
+	t.Helper()
+	path := filepath.Join(dir, "sys/bus/pci/devices", address, "driver")
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestDegraded: what makes gdr.degraded true, and what does not, on a machine of a GPU with one NIC
 // beside it and one farther away.
 func TestDegraded(t *testing.T) {
@@ -166,6 +176,7 @@ func TestDegraded(t *testing.T) {
 		"the near port":                 {func(t *testing.T, dir string) { down(t, dir, "mlx5_0") }, "true", "NearPortDown PortDown"},
 		"the far port":                  {func(t *testing.T, dir string) { down(t, dir, "mlx5_1") }, "false", "PortDown"},
 		"a far NIC without driver":      {func(t *testing.T, dir string) { unbind(t, dir, far) }, "true", "NICUnbound"},
+		"a far NIC's driver is unread":  {func(t *testing.T, dir string) { unreadDriver(t, dir, far) }, "", ""},
 		"a port that cannot be read":    {func(t *testing.T, dir string) { portState(t, dir, "mlx5_0", "") }, "", ""},
 		"a slow link and unread others": {func(t *testing.T, dir string) { slow(near)(t, dir); link(t, dir, gpu, "current_link_width", "?") }, "true", "LinkDegraded"},
 	} {
