@@ -3,7 +3,6 @@ package report_test
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -59,11 +58,8 @@ func withRoles(t *testing.T) []*machine.Machine {
 	add("both are near", "\npci0000:37", "\n      0000:17:02.0 port 1000:c030\n        0000:1a:00.0 ib 15b3:1021 rdma=mlx5_2 port=DOWN\npci0000:37")
 	add("of unknown place", "pci0000:37 numa=0", "pci0000:37")
 	for _, m := range machine.All(t, machinesDir) {
-		text, err := os.ReadFile(machinesDir + "/" + m.Name + ".txt")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if strings.Contains(string(text), "15b3:101f") || strings.Contains(string(text), "15b3:a2dc") {
+		r := collect(t, m.Tree(t, state(t, "ready")), report.ForPublishing.What)
+		if slices.ContainsFunc(r.Matrix.NICs, func(n topology.NIC) bool { return n.Role != "" }) {
 			all = append(all, m)
 		}
 	}
