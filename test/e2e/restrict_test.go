@@ -51,17 +51,24 @@ func TestRestrictions(t *testing.T) {
 			}
 			n := newNode(t, c, "restricted-"+fmt.Sprint(i))
 			ready := machine(t, "dell-xe9680-h100", "ready")
+			labels := labelsOf(t, ready)
 			a := n.run(t, ready)
+			s := a.strained(t, "restrictions: "+restriction.name)
+			published := func(ctx context.Context) error { return a.right(ctx, labels) }
+			onNode := func(ctx context.Context) error { return n.has(ctx, labels) }
 			if restriction.name == "disableLabels" || restriction.name == "denyLabelNs" {
-				a.confirm(t, labelsOf(t, ready))
+				s.recovers(t, 10, 1, published)
 				settle()
 				n.expect(t, nil)
 			} else {
-				n.expect(t, labelsOf(t, ready))
+				s.recovers(t, 10, 1, onNode)
+				s = a.strained(t, "restrictions: "+restriction.name+", the drivers are gone")
 				a.become(t, "no-drivers")
+				labels = labelsOf(t, a.tree)
 				if restriction.name == "none" {
-					n.expect(t, labelsOf(t, a.tree))
+					s.recovers(t, 10, 3, onNode) // two of them the change, and its event
 				} else {
+					s.recovers(t, 10, 3, published)
 					settle()
 					n.keeps(t, "true")
 				}
