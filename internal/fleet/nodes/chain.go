@@ -195,22 +195,46 @@ func (c *Chain) Text(w io.Writer) error {
 	if n := len(c.WithoutAgent); n > 0 {
 		parts = append(parts, show.Count(n, "NodeFeature")+" without agent")
 	}
-	fmt.Fprintf(&out, "chain: %s\n", cmp.Or(strings.Join(parts, ", "), "unknown"))
+	if len(parts) == 0 {
+		parts = []string{"unknown"}
+	}
+	fmt.Fprintln(&out, inLines("chain: ", parts))
 	if len(c.NotReady) > 0 {
-		fmt.Fprintf(&out, "  agents:  not ready on %s\n", sanitize.Terminal(Few(c.NotReady)))
+		fmt.Fprintln(&out, inLines("  agents:  not ready on ", few(c.NotReady)))
 	}
 	if c.Cause != "" {
-		fmt.Fprintf(&out, "  differs: %s\n", c.examples())
+		fmt.Fprintln(&out, inLines("  differs: ", examples(c.Differing)))
 		fmt.Fprintf(&out, "  likely:  %s\n           (%s)\n", c.Cause, page)
 	}
 	if len(c.WithoutAgent) > 0 {
-		fmt.Fprintf(&out, "  without: %s\n", sanitize.Terminal(Few(c.WithoutAgent)))
+		fmt.Fprintln(&out, inLines("  without: ", few(c.WithoutAgent)))
 	}
 	for _, n := range c.NotRead {
 		fmt.Fprintf(&out, "  not read: %ss: %s\n", n.Kind, sanitize.Terminal(n.Why))
 	}
 	_, err := w.Write(out.Bytes())
 	return err
+}
+
+// inLines writes parts with commas between them, after a heading, and goes on below the first part
+// where a line would have more than 80 columns.
+func inLines(heading string, parts []string) string {
+	const most = 80
+	text, column := heading, len(heading)
+	for i, part := range parts {
+		if i < len(parts)-1 {
+			part += ","
+		}
+		switch {
+		case i == 0:
+		case column+1+len(part) > most:
+			text, column = text+"\n"+strings.Repeat(" ", len(heading)), len(heading)
+		default:
+			text, column = text+" ", column+1
+		}
+		text, column = text+part, column+len(part)
+	}
+	return text
 }
 
 // differing is "2 Nodes differ (340 s)", with the longest time.
@@ -234,14 +258,18 @@ func (c *Chain) differing() string {
 	return text
 }
 
-// examples is "hgx-2 (gpudirect.rdma is true, published false), hgx-3, hgx-4 and 5 more".
-func (c *Chain) examples() string {
+// examples are "hgx-2 (gpudirect.rdma is true, published false)", "hgx-3", "hgx-4 and 5 more".
+func examples(all []Differs) []string {
 	var names []string
-	for _, d := range c.Differing {
+	for _, d := range all {
 		names = append(names, d.Node)
 	}
-	first := c.Differing[0].Labels
+	first := all[0].Labels
 	shown := first[max(0, slices.IndexFunc(first, func(l Different) bool { return l.Label == label.Ready }))]
-	names[0] += fmt.Sprintf(" (%s is %s, published %s)", shown.Label, cmp.Or(shown.OnNode, "absent"), cmp.Or(shown.Published, "none"))
-	return sanitize.Terminal(Few(names))
+	parts := few(names)
+	parts[0] += sanitize.Terminal(fmt.Sprintf(" (%s is %s, published %s)", shown.Label, cmp.Or(shown.OnNode, "absent"), cmp.Or(shown.Published, "none")))
+	return parts
 }
+
+// few are the first of many names, as Few has them.
+func few(names []string) []string { return strings.Split(sanitize.Terminal(Few(names)), ", ") }

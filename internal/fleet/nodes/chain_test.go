@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,23 @@ var (
 	good = label.Set{label.Ready: "true", label.Level: "PIX"}
 	bad  = label.Set{label.Ready: "false", label.Reason: "GPUDriverNotLoaded", label.Level: "PIX"}
 )
+
+// many are nodes whose agents published the same an hour ago.
+func many(count int, labels label.Set) (all []Node) {
+	for i := range count {
+		all = append(all, small(fmt.Sprintf("n%05d", i), labels, time.Hour))
+	}
+	return all
+}
+
+// onNodes are so many Nodes with the same labels, of the names that many gives.
+func onNodes(count int, labels label.Set) map[string]label.Set {
+	all := map[string]label.Set{}
+	for i := range count {
+		all[fmt.Sprintf("n%05d", i)] = labels
+	}
+	return all
+}
 
 // What the line about the chain says, and the likely cause.
 func TestChain(t *testing.T) {
@@ -118,6 +136,18 @@ func TestChain(t *testing.T) {
 			"some Nodes alone were read", both[:1],
 			Cluster{Agents: &Agents{1, 2}, Pods: map[string]bool{"a": true}, Labels: map[string]label.Set{"a": good, "b": {}}},
 			"chain: 1 of 2 agents ready, no Node differs\n",
+		},
+		{
+			"large counts", many(10000, good),
+			Cluster{Agents: &Agents{10000, 10000}, Pods: map[string]bool{}, Labels: onNodes(10000, bad), AllNodes: true},
+			`chain: 10000 of 10000 agents ready, 10000 Nodes differ (3600 s),
+       10000 NodeFeatures without agent
+  differs: n00000 (gpudirect.rdma is false, published true), n00001,
+           n00002 and 9997 more
+  likely:  nfd-master does not run, has restrictions, or its updates fail
+           (docs/oncall.md#do-the-labels-reach-the-nodes)
+  without: n00000, n00001, n00002 and 9997 more
+`,
 		},
 		{
 			"nothing may be read", both,
