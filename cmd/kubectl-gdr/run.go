@@ -113,6 +113,7 @@ func (p *program) look(ctx context.Context, access *rest.Config, names []string,
 	if ofNodes != "" {
 		filter.Only = r.cluster.Labels
 	}
+	r.cluster.Whole = len(names) == 0 && filter.All() && p.flags.AllAgents()
 	r.picked = filter.Pick(r.all)
 	return r, nil
 }

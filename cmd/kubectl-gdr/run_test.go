@@ -161,6 +161,40 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// Labels of which no agent has a NodeFeature are told where all of both were read: a Node that was not
+// asked for, or that has an agent in another namespace, may have them rightly.
+func TestLeftBehind(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.URL.Path == "/api/v1/nodes":
+			items := []string{`{"metadata": {"name": "cpu"}}`}
+			for _, name := range []string{"n1", "n2", "left"} {
+				items = append(items, fmt.Sprintf(`{"metadata": {"name": %q, "labels": {"feature.node.kubernetes.io/gpudirect.rdma": "true", "feature.node.kubernetes.io/gdr.level": "PIX"}}}`, name))
+			}
+			fmt.Fprintf(w, `{"items": [%s]}`, strings.Join(items, ","))
+		case !around(w, r):
+			fmt.Fprint(w, features(1, ""))
+		}
+	}))
+	defer server.Close()
+	kubeconfig := config(t, server.URL)
+	const text, list = "labels without an agent's NodeFeature on 1 Node\n", `"unpublished": [`
+	for args, want := range map[string]string{
+		"": text, "-A": text, "-n gdr-features": text, "--summary": text, "--wait 1s": text, "-o json": list,
+		"-n other": "", "n1": "", "--ready true": "", "--reason NoNIC --summary": "", "-l gdr.level=PIX": "", "-l pool=train": "", "n1 -o json": "", "--wait 1s n1": "",
+	} {
+		var out, errs strings.Builder
+		run(t.Context(), append(strings.Fields(args), "--kubeconfig", kubeconfig), streams{out: &out, err: &errs, now: time.Now})
+		if !strings.Contains(out.String(), "n1") && !strings.Contains(args, "summary") || !strings.Contains(out.String(), want) {
+			t.Errorf("%q prints no %q:\n%s%s", args, want, out.String(), errs.String())
+		}
+		if tells := strings.Contains(out.String(), "left"); tells != (want != "") {
+			t.Errorf("%q names the Node: %v\n%s", args, tells, out.String())
+		}
+	}
+}
+
 // It also runs on macOS and Windows, so it must not depend on the packages that read
 // a machine, which need Linux.
 func TestReadsNoMachine(t *testing.T) {

@@ -122,7 +122,16 @@ func TestChain(t *testing.T) {
 	if err := c.admin.kube.CoreV1().Pods(agentName).Delete(t.Context(), n.pod.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil && !errors.IsNotFound(err) {
 		t.Fatal(err)
 	}
-	n.shows(`chain: 1 of 2 agents ready, no Node differs, 1 NodeFeature without agent\n  agents:  not ready on chain-a, control-plane\n  without: chain-a\n`)
+	const without = `\n  agents:  not ready on chain-a, control-plane\n  without: chain-a\n`
+	n.shows(`chain: 1 of 2 agents ready, no Node differs, 1 NodeFeature without agent` + without + `\n`)
+
+	// A label of ours that no agent has published, as kubelet's --node-labels sets it.
+	other := &node{cluster: c, name: "control-plane"}
+	other.patch(t, `{"metadata": {"labels": {"`+prefix+`gpudirect.rdma.capable": "true"}}}`)
+	n.shows(`chain: 1 of 2 agents ready, no Node differs, 1 NodeFeature without agent,\n       labels without an agent's NodeFeature on 1 Node` + without +
+		`  labels:  control-plane \(gpudirect.rdma.capable is true, published none\)\n  likely:  left by a NodeFeature that is gone, or set in another way\n`)
+	other.patch(t, `{"metadata": {"labels": {"`+prefix+`gpudirect.rdma.capable": null}}}`)
+	n.shows(`chain: 1 of 2 agents ready, no Node differs, 1 NodeFeature without agent` + without + `\n`)
 }
 
 // testJournal prints a journal, and shows the node though somebody has changed its object.

@@ -2,13 +2,16 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // TestRestrictions: an nfd-master that stops our labels is told by the command of the page, with
@@ -22,12 +25,14 @@ func TestRestrictions(t *testing.T) {
 		t.Fatal(err)
 	}
 	maps := c.admin.kube.CoreV1().ConfigMaps(nfdNamespace)
-	file := filepath.Join(c.dir, "nfd-master.conf")
-	for i, restriction := range []struct{ name, conf, told string }{
-		{"none", "restrictions: {allowOverwrite: true}\n# denyLabelNs: [x]\n", "nothing stops them"},
-		{"disableLabels", "restrictions:\n  disableLabels: true\n", "  disableLabels: true"},
-		{"denyLabelNs", "denyLabelNs: [\"*.kubernetes.io\"]\n", `denyLabelNs: ["*.kubernetes.io"]`},
-		{"allowOverwrite", "restrictions:\n  allowOverwrite: false\n", "  allowOverwrite: false"},
+	file, args := filepath.Join(c.dir, "nfd-master.conf"), c.master.args[:len(c.master.args)-1] // without -config=
+	for i, restriction := range []struct{ name, conf, option, told string }{
+		{"none", "restrictions: {allowOverwrite: true}\n# denyLabelNs: [x]\n", "", "nothing stops them"},
+		{"disableLabels", "restrictions:\n  disableLabels: true\n", "", "  disableLabels: true"},
+		{"denyLabelNs", "denyLabelNs: [\"*.kubernetes.io\"]\n", "", `denyLabelNs: ["*.kubernetes.io"]`},
+		{"allowOverwrite", "restrictions:\n  allowOverwrite: false\n", "", "  allowOverwrite: false"},
+		{"argument", "", "-no-publish", "-no-publish"},
+		{"options", "", `-options={"restrictions": {"disableLabels": true}}`, `-options={"restrictions": {"disableLabels": true}}`},
 	} {
 		t.Run(restriction.name, func(t *testing.T) {
 			conf := &corev1.ConfigMap{
@@ -37,6 +42,7 @@ func TestRestrictions(t *testing.T) {
 			if _, err := maps.Create(t.Context(), conf, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
+			c.giveMaster(t, restriction.option)
 			out, errs, status := shell(t, kubeconfig, command)
 			t.Logf("the command prints %q", out)
 			if status != 0 || out != restriction.told+"\n" {
@@ -45,23 +51,33 @@ func TestRestrictions(t *testing.T) {
 			if err := os.WriteFile(file, []byte(restriction.conf), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			c.master.args[len(c.master.args)-1] = "-config=" + file
+			c.master.args = append(slices.Clone(args), "-config="+file)
+			if restriction.option != "" {
+				c.master.args = append(c.master.args, restriction.option)
+			}
 			if err := c.master.restart(); err != nil {
 				t.Fatal(err)
 			}
 			n := newNode(t, c, "restricted-"+fmt.Sprint(i))
 			ready := machine(t, "dell-xe9680-h100", "ready")
+			labels := labelsOf(t, ready)
 			a := n.run(t, ready)
-			if restriction.name == "disableLabels" || restriction.name == "denyLabelNs" {
-				a.confirm(t, labelsOf(t, ready))
+			s := a.strained(t, "restrictions: "+restriction.name)
+			published := func(ctx context.Context) error { return a.right(ctx, labels) }
+			onNode := func(ctx context.Context) error { return n.has(ctx, labels) }
+			if restriction.name != "none" && restriction.name != "allowOverwrite" {
+				s.recovers(t, 10, 1, published)
 				settle()
 				n.expect(t, nil)
 			} else {
-				n.expect(t, labelsOf(t, ready))
+				s.recovers(t, 10, 1, onNode)
+				s = a.strained(t, "restrictions: "+restriction.name+", the drivers are gone")
 				a.become(t, "no-drivers")
+				labels = labelsOf(t, a.tree)
 				if restriction.name == "none" {
-					n.expect(t, labelsOf(t, a.tree))
+					s.recovers(t, 10, 3, onNode) // two of them the change, and its event
 				} else {
+					s.recovers(t, 10, 3, published)
 					settle()
 					n.keeps(t, "true")
 				}
@@ -70,6 +86,22 @@ func TestRestrictions(t *testing.T) {
 				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// giveMaster gives nfd-master's Deployment an argument, and no other; "" for none.
+func (c *cluster) giveMaster(t *testing.T, arg string) {
+	t.Helper()
+	args := []string{}
+	if arg != "" {
+		args = append(args, arg)
+	}
+	patch, err := json.Marshal([]map[string]any{{"op": "add", "path": "/spec/template/spec/containers/0/args", "value": args}})
+	if err == nil {
+		_, err = c.admin.kube.AppsV1().Deployments(nfdNamespace).Patch(t.Context(), "nfd-master", types.JSONPatchType, patch, metav1.PatchOptions{})
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -44,8 +44,9 @@ func TestOwnLabels(t *testing.T) {
 	c := ownCluster(t, "ways", "", (*cluster).start)
 	n := newNode(t, c, "gpu")
 	a := n.run(t, machine(t, "dell-xe9680-h100", "ready"))
+	began := a.strained(t, "labels for a prefix of one's own")
 	ours := labelsOf(t, a.tree)
-	n.expect(t, ours)
+	began.recovers(t, 10, 1, func(ctx context.Context) error { return n.has(ctx, ours) })
 	c.applyRule(t, "own-prefix.yaml")
 	with := maps.Clone(ours)
 	with["example.com/gdr.level"], with["example.com/gpudirect.rdma.capable"] = "PIX", "true"
@@ -54,9 +55,9 @@ func TestOwnLabels(t *testing.T) {
 	claimed := map[string]string{prefix + "gpudirect.rdma.capable": "true"}
 	none := newNode(t, c, "no-gpu")
 	none.patch(t, `{"metadata":{"labels":{"`+prefix+`gpudirect.rdma.capable":"true"}}}`)
-	none.run(t, t.TempDir())
+	idle := none.run(t, t.TempDir()).strained(t, "a label that the kubelet has set")
 	settle()
-	none.expect(t, claimed)
+	idle.recovers(t, 10, 1, func(ctx context.Context) error { return none.has(ctx, claimed) })
 	kubeconfig, err := c.kubeconfig(t.TempDir(), "admin", c.admin.token)
 	if err != nil {
 		t.Fatal(err)

@@ -43,8 +43,9 @@ macOS and Windows.
 
 The chain: how many agents are ready; how many Nodes have other labels than
 their agent published, and since when at most; how many NodeFeatures have no
-agent. If something is wrong, it names Nodes and the likely cause. What you may
-not read it says, too (deploy/examples/reader.yaml has the rights).
+agent; and, without names, filters and -n, how many Nodes have labels without an
+agent's NodeFeature. If something is wrong, it names Nodes and the likely cause.
+What you may not read it says, too (deploy/examples/reader.yaml has the rights).
 
 A dash means unknown. A node without an NVIDIA or AMD GPU has no line, or only
 dashes if it had a GPU before; one whose agent has not been ready yet has none.
@@ -150,8 +151,14 @@ func (o *Flags) Access(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file, instead of $KUBECONFIG and ~/.kube/config")
 	f.StringVar(&o.Context, "context", "", "context of the kubeconfig, instead of the current one")
-	f.StringVarP(&o.Namespace, "namespace", "n", "gdr-features", "namespace of the agents")
+	f.StringVarP(&o.Namespace, "namespace", "n", namespace, "namespace of the agents")
 }
+
+// namespace is where agents publish unless somebody has moved them.
+const namespace = "gdr-features"
+
+// AllAgents reports whether no other namespace was chosen, beside which there may be more agents.
+func (o *Flags) AllAgents() bool { return o.AllNamespaces || o.Namespace == namespace }
 
 var nodesReady = []string{"true", "false", "unknown"}
 

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,8 @@ type Cluster struct {
 	// Labels are those of ours that each Node has. AllNodes tells whether no Node is left out.
 	Labels   map[string]label.Set
 	AllNodes bool
+	// Whole tells whether the NodeFeatures of all agents and all nodes were read.
+	Whole bool
 	// NotRead is what could not be read.
 	NotRead []NotRead
 }
@@ -48,6 +51,9 @@ type Chain struct {
 	NotReady     []string  `json:"notReady"`
 	Differing    []Differs `json:"differing"`
 	WithoutAgent []string  `json:"withoutAgent"`
+	// Unpublished are the Nodes with labels of which there is no NodeFeature of an agent. It is null
+	// where not all Nodes and all NodeFeatures of agents were read.
+	Unpublished []Differs `json:"unpublished"`
 	// Cause is the likely cause of what differs, "" for nothing.
 	Cause   string    `json:"cause"`
 	NotRead []NotRead `json:"notRead"`
@@ -93,6 +99,7 @@ func (c *Cluster) Chain(all []Node, now time.Time) Chain {
 			chain.Differing = append(chain.Differing, Differs{n.Name, seconds(n.Written, now), differs})
 		}
 	}
+	chain.Unpublished = c.unpublished(all)
 	if len(chain.Differing) > 0 {
 		chain.Cause = cause(chain.Differing, arrived)
 	}
@@ -121,6 +128,25 @@ func (c *Cluster) notReady() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// unpublished are the Nodes with labels of which no agent has published a NodeFeature, nil for unknown.
+// The labels may be right all the same: those of a feature file are in an object of NFD's own.
+func (c *Cluster) unpublished(all []Node) []Differs {
+	if !c.AllNodes || !c.Whole {
+		return nil
+	}
+	published := map[string]bool{}
+	for i := range all {
+		published[all[i].Name] = true
+	}
+	found := []Differs{}
+	for _, name := range slices.Sorted(maps.Keys(c.Labels)) {
+		if onNode := c.Labels[name]; len(onNode) > 0 && !published[name] {
+			found = append(found, Differs{Node: name, Labels: different(onNode, nil)})
+		}
+	}
+	return found
 }
 
 // OnNode reports whether the Node of a node has a label as its agent has published it, or may have:
@@ -155,6 +181,7 @@ const (
 	noneCame   = "nfd-master does not run, or its configuration keeps the labels back"
 	onlyValues = "changed by hand, nfd-master does not run, or allowOverwrite is false"
 	someCame   = "nfd-master does not run, has restrictions, or its updates fail"
+	leftBehind = "left by a NodeFeature that is gone, or set in another way"
 )
 
 // settled is when Node Feature Discovery should have done what an agent has published.
@@ -195,22 +222,53 @@ func (c *Chain) Text(w io.Writer) error {
 	if n := len(c.WithoutAgent); n > 0 {
 		parts = append(parts, show.Count(n, "NodeFeature")+" without agent")
 	}
-	fmt.Fprintf(&out, "chain: %s\n", cmp.Or(strings.Join(parts, ", "), "unknown"))
+	if n := len(c.Unpublished); n > 0 {
+		parts = append(parts, "labels without an agent's NodeFeature on "+show.Count(n, "Node"))
+	}
+	if len(parts) == 0 {
+		parts = []string{"unknown"}
+	}
+	fmt.Fprintln(&out, inLines("chain: ", parts))
 	if len(c.NotReady) > 0 {
-		fmt.Fprintf(&out, "  agents:  not ready on %s\n", sanitize.Terminal(Few(c.NotReady)))
+		fmt.Fprintln(&out, inLines("  agents:  not ready on ", few(c.NotReady)))
 	}
 	if c.Cause != "" {
-		fmt.Fprintf(&out, "  differs: %s\n", c.examples())
+		fmt.Fprintln(&out, inLines("  differs: ", examples(c.Differing)))
 		fmt.Fprintf(&out, "  likely:  %s\n           (%s)\n", c.Cause, page)
 	}
 	if len(c.WithoutAgent) > 0 {
-		fmt.Fprintf(&out, "  without: %s\n", sanitize.Terminal(Few(c.WithoutAgent)))
+		fmt.Fprintln(&out, inLines("  without: ", few(c.WithoutAgent)))
+	}
+	if len(c.Unpublished) > 0 {
+		fmt.Fprintln(&out, inLines("  labels:  ", examples(c.Unpublished)))
+		fmt.Fprintf(&out, "  likely:  %s\n           (%s)\n", leftBehind, page)
 	}
 	for _, n := range c.NotRead {
 		fmt.Fprintf(&out, "  not read: %ss: %s\n", n.Kind, sanitize.Terminal(n.Why))
 	}
 	_, err := w.Write(out.Bytes())
 	return err
+}
+
+// inLines writes parts with commas between them, after a heading, and goes on below the first part
+// where a line would have more than 80 columns.
+func inLines(heading string, parts []string) string {
+	const most = 80
+	text, column := heading, len(heading)
+	for i, part := range parts {
+		if i < len(parts)-1 {
+			part += ","
+		}
+		switch {
+		case i == 0:
+		case column+1+len(part) > most:
+			text, column = text+"\n"+strings.Repeat(" ", len(heading)), len(heading)
+		default:
+			text, column = text+" ", column+1
+		}
+		text, column = text+part, column+len(part)
+	}
+	return text
 }
 
 // differing is "2 Nodes differ (340 s)", with the longest time.
@@ -234,14 +292,18 @@ func (c *Chain) differing() string {
 	return text
 }
 
-// examples is "hgx-2 (gpudirect.rdma is true, published false), hgx-3, hgx-4 and 5 more".
-func (c *Chain) examples() string {
+// examples are "hgx-2 (gpudirect.rdma is true, published false)", "hgx-3", "hgx-4 and 5 more".
+func examples(all []Differs) []string {
 	var names []string
-	for _, d := range c.Differing {
+	for _, d := range all {
 		names = append(names, d.Node)
 	}
-	first := c.Differing[0].Labels
+	first := all[0].Labels
 	shown := first[max(0, slices.IndexFunc(first, func(l Different) bool { return l.Label == label.Ready }))]
-	names[0] += fmt.Sprintf(" (%s is %s, published %s)", shown.Label, cmp.Or(shown.OnNode, "absent"), cmp.Or(shown.Published, "none"))
-	return sanitize.Terminal(Few(names))
+	parts := few(names)
+	parts[0] += sanitize.Terminal(fmt.Sprintf(" (%s is %s, published %s)", shown.Label, cmp.Or(shown.OnNode, "absent"), cmp.Or(shown.Published, "none")))
+	return parts
 }
+
+// few are the first of many names, as Few has them.
+func few(names []string) []string { return strings.Split(sanitize.Terminal(Few(names)), ", ") }

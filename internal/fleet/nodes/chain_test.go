@@ -2,6 +2,7 @@ package nodes
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,23 @@ var (
 	good = label.Set{label.Ready: "true", label.Level: "PIX"}
 	bad  = label.Set{label.Ready: "false", label.Reason: "GPUDriverNotLoaded", label.Level: "PIX"}
 )
+
+// many are nodes whose agents published the same an hour ago.
+func many(count int, labels label.Set) (all []Node) {
+	for i := range count {
+		all = append(all, small(fmt.Sprintf("n%05d", i), labels, time.Hour))
+	}
+	return all
+}
+
+// onNodes are so many Nodes with the same labels, of the names that many gives.
+func onNodes(count int, labels label.Set) map[string]label.Set {
+	all := map[string]label.Set{}
+	for i := range count {
+		all[fmt.Sprintf("n%05d", i)] = labels
+	}
+	return all
+}
 
 // What the line about the chain says, and the likely cause.
 func TestChain(t *testing.T) {
@@ -120,6 +138,43 @@ func TestChain(t *testing.T) {
 			"chain: 1 of 2 agents ready, no Node differs\n",
 		},
 		{
+			"labels of a NodeFeature that is gone, and one that the kubelet has set", both,
+			Cluster{Agents: agents, Pods: running, Labels: map[string]label.Set{"a": good, "b": bad, "cpu\x1b": {label.Capable: "true"}, "c": good, "none": {}}, AllNodes: true, Whole: true},
+			`chain: 2 of 2 agents ready, no Node differs,
+       labels without an agent's NodeFeature on 2 Nodes
+  labels:  c (gpudirect.rdma is true, published none), cpu?
+  likely:  left by a NodeFeature that is gone, or set in another way
+           (docs/oncall.md#do-the-labels-reach-the-nodes)
+`,
+		},
+		{
+			"such labels, while NodeFeatures of a namespace alone were read", both,
+			Cluster{Agents: agents, Pods: running, Labels: map[string]label.Set{"a": good, "b": bad, "c": good}, AllNodes: true},
+			"chain: 2 of 2 agents ready, no Node differs\n",
+		},
+		{
+			"such labels, of Nodes that were selected", both,
+			Cluster{Agents: agents, Pods: running, Labels: map[string]label.Set{"a": good, "b": bad, "c": good}, Whole: true},
+			"chain: 2 of 2 agents ready, no Node differs\n",
+		},
+		{
+			"large counts", many(10000, good),
+			Cluster{Agents: &Agents{10000, 10000}, Pods: map[string]bool{}, Labels: onNodes(20000, bad), AllNodes: true, Whole: true},
+			`chain: 10000 of 10000 agents ready, 10000 Nodes differ (3600 s),
+       10000 NodeFeatures without agent,
+       labels without an agent's NodeFeature on 10000 Nodes
+  differs: n00000 (gpudirect.rdma is false, published true), n00001,
+           n00002 and 9997 more
+  likely:  nfd-master does not run, has restrictions, or its updates fail
+           (docs/oncall.md#do-the-labels-reach-the-nodes)
+  without: n00000, n00001, n00002 and 9997 more
+  labels:  n10000 (gpudirect.rdma is false, published none), n10001,
+           n10002 and 9997 more
+  likely:  left by a NodeFeature that is gone, or set in another way
+           (docs/oncall.md#do-the-labels-reach-the-nodes)
+`,
+		},
+		{
 			"nothing may be read", both,
 			Cluster{NotRead: []NotRead{{Kind: "DaemonSet", Why: "no\n\x1b[2J"}, {Kind: "Node", Why: "not that"}}},
 			"chain: unknown\n  not read: DaemonSets: no??[2J\n  not read: Nodes: not that\n",
@@ -145,11 +200,14 @@ func TestChain(t *testing.T) {
 func TestChainJSON(t *testing.T) {
 	all := []Node{small("b", bad, time.Minute)}
 	for want, c := range map[string]Cluster{
-		`{"agents":null,"notReady":null,"differing":null,"withoutAgent":null,"cause":"","notRead":[]}`:                         {},
-		`{"agents":{"ready":0,"wanted":0},"notReady":[],"differing":[],"withoutAgent":["b"],"cause":"","notRead":[]}`:          {Agents: &Agents{}, Pods: map[string]bool{}, Labels: map[string]label.Set{"b": bad}},
-		`{"agents":null,"notReady":null,"differing":[],"withoutAgent":["b"],"cause":"","notRead":[{"kind":"Pod","why":"no"}]}`: {Labels: map[string]label.Set{}, NotRead: []NotRead{{Kind: "Pod", Why: "no"}}},
-		`{"agents":null,"notReady":null,"differing":[{"node":"b","seconds":60,"labels":[{"label":"gpudirect.rdma","onNode":"","published":"false"}]}],"withoutAgent":[],` +
+		`{"agents":null,"notReady":null,"differing":null,"withoutAgent":null,"unpublished":null,"cause":"","notRead":[]}`:                         {},
+		`{"agents":{"ready":0,"wanted":0},"notReady":[],"differing":[],"withoutAgent":["b"],"unpublished":null,"cause":"","notRead":[]}`:          {Agents: &Agents{}, Pods: map[string]bool{}, Labels: map[string]label.Set{"b": bad}},
+		`{"agents":null,"notReady":null,"differing":[],"withoutAgent":["b"],"unpublished":null,"cause":"","notRead":[{"kind":"Pod","why":"no"}]}`: {Labels: map[string]label.Set{}, NotRead: []NotRead{{Kind: "Pod", Why: "no"}}},
+		`{"agents":null,"notReady":null,"differing":[{"node":"b","seconds":60,"labels":[{"label":"gpudirect.rdma","onNode":"","published":"false"}]}],"withoutAgent":[],"unpublished":null,` +
 			`"cause":"` + someCame + `","notRead":[]}`: {Labels: map[string]label.Set{"b": {label.Reason: "GPUDriverNotLoaded", label.Level: "PIX"}}},
+		`{"agents":null,"notReady":null,"differing":[],"withoutAgent":[],"unpublished":[],"cause":"","notRead":[]}`: {Labels: map[string]label.Set{"b": bad, "cpu": {}}, AllNodes: true, Whole: true},
+		`{"agents":null,"notReady":null,"differing":[],"withoutAgent":["b"],"unpublished":[{"node":"c","seconds":null,"labels":[{"label":"gpudirect.rdma","onNode":"true","published":""}]}],` +
+			`"cause":"","notRead":[]}`: {Labels: map[string]label.Set{"c": {label.Ready: "true"}}, AllNodes: true, Whole: true},
 	} {
 		text, err := json.Marshal(c.Chain(all, now))
 		if err != nil || string(text) != want {

@@ -59,6 +59,11 @@ func (f *Filter) Matches(n *Node) bool {
 		(f.selector == nil || f.selector.Matches(labels.Set(n.Labels)))
 }
 
+// All reports whether every node matches the filter.
+func (f *Filter) All() bool {
+	return f.Ready == "" && len(f.Reasons) == 0 && f.Only == nil && (f.selector == nil || f.selector.Empty())
+}
+
 // Missing returns the names of which there is no node, sorted.
 func Missing(names []string, all []Node) []string {
 	missing := slices.Compact(slices.Sorted(slices.Values(names)))

@@ -34,7 +34,8 @@ func FindGPU(r *verdict.Node, name string) (int, error) {
 }
 
 // FindNIC returns the index of a NIC by RDMA device, network device or PCI
-// address, with or without the domain 0000. The error lists what there is.
+// address, with or without the domain 0000. The name of an RDMA device may be in
+// another case, where that is the name of one alone. The error lists what there is.
 func FindNIC(r *verdict.Node, name string) (int, error) {
 	matches := [...]func(topology.NIC) bool{
 		func(n topology.NIC) bool { return n.Name() == name },
@@ -46,6 +47,9 @@ func FindNIC(r *verdict.Node, name string) (int, error) {
 			return i, nil
 		}
 	}
+	if i := inAnyCase(r.Matrix.NICs, name); i >= 0 && name != "" {
+		return i, nil
+	}
 	var names []string
 	for _, n := range r.Matrix.NICs {
 		text := NICName(&n)
@@ -55,6 +59,22 @@ func FindNIC(r *verdict.Node, name string) (int, error) {
 		names = append(names, text)
 	}
 	return 0, unknown(r, "NIC", name, names)
+}
+
+// inAnyCase finds a NIC by the name of its RDMA device in any case, or gives -1 if
+// there are devices whose names differ in nothing else.
+func inAnyCase(all []topology.NIC, name string) int {
+	found := -1
+	for i := range all {
+		switch {
+		case !strings.EqualFold(all[i].Name(), name):
+		case found < 0:
+			found = i
+		case all[i].Name() != all[found].Name():
+			return -1
+		}
+	}
+	return found
 }
 
 func isAddress(name, address string) bool {

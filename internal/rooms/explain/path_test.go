@@ -152,12 +152,22 @@ func TestFind(t *testing.T) {
 	for name, want := range map[string]string{
 		"mlx5_0": "0", "mlx5_1": "1", "ib1": "1", "eth1": "1", "05:00.0": "1", "0000:05:00.0": "1", "0001:01:00.0": "2",
 		"01:00.0": `no NIC "01:00.0"` + all,
-		"MLX5_0":  `no NIC "MLX5_0"` + all,
-		"":        `no NIC ""` + all,
+		"MLX5_1":  "1", "Mlx5_0": "0", "ETH1": `no NIC "ETH1"` + all,
+		"": `no NIC ""` + all,
 	} {
 		i, err := explain.FindNIC(&r.Node, name)
 		if got := answer(i, err); got != want {
 			t.Errorf("NIC %q: %s, want %s", name, got, want)
+		}
+	}
+	r.Matrix.NICs[1].RDMA.Name = "MLX5_0" // names that differ in nothing but case
+	for name, want := range map[string]string{
+		"mlx5_0": "0", "MLX5_0": "1",
+		"Mlx5_0": `no NIC "Mlx5_0"; there are mlx5_0 (0000:04:00.0), MLX5_0 (0000:05:00.0), 0001:01:00.0`,
+	} {
+		i, err := explain.FindNIC(&r.Node, name)
+		if got := answer(i, err); got != want {
+			t.Errorf("NIC %q beside one in another case: %s, want %s", name, got, want)
 		}
 	}
 	r.Matrix.GPUs = nil
