@@ -121,9 +121,24 @@ func vendors() string {
 	return strings.Join(names, " or ")
 }
 
-// Summary returns the verdict in one line: after it, how many checks warn, and of what.
+// Summary returns the verdict in one line: after it, how many checks warn, and of what, and in how
+// much the machine is not what is expected.
 func Summary(r *verdict.Node, all []finding.Finding) string {
-	return Verdict(r) + warnings(all)
+	return Verdict(r) + warnings(all) + deviations(all)
+}
+
+// deviations is ", 2 deviations from what is expected"; "" for none.
+func deviations(all []finding.Finding) string {
+	n := 0
+	for i := range all {
+		if all[i].Code == "Deviation" && all[i].Status == finding.StatusFail {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return ", " + show.Count(n, "deviation") + " from what is expected"
 }
 
 // warnings is ", 2 warnings (LinkDegraded, NearPortDown)"; "" for none.

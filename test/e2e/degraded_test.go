@@ -36,12 +36,14 @@ func TestLinkDegrades(t *testing.T) {
 	}{
 		{
 			"a link trains down", "sys/bus/pci/devices/0000:3c:00.0/current_link_width", "4", "16",
-			map[string]string{prefix + "gdr.degraded": "true"}, []string{"link LinkDegraded"},
+			map[string]string{prefix + "gdr.degraded": "true"},
+			[]string{"link LinkDegraded"},
 			"true PIX LinkDegraded ", "findings - LinkDegraded none (1 of 2) link-worn", "LinkDegraded - WARN",
 		},
 		{
 			"a port goes down", "sys/class/infiniband/mlx5_3/ports/1/state", "1: DOWN", "4: ACTIVE",
-			map[string]string{prefix + "gdr.degraded": "true", prefix + "gdr.rate": "0"}, []string{"near-port NearPortDown", "port PortDown"},
+			map[string]string{prefix + "gdr.degraded": "true", prefix + "gdr.rate": "0"},
+			[]string{"near-port NearPortDown", "port PortDown"},
 			"true PIX NearPortDown +1 ", "port state yes DOWN on mlx5_3 ACTIVE (1 of 2) link-worn", "NearPortDown - WARN",
 		},
 	} {
