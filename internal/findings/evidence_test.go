@@ -205,9 +205,11 @@ Real code of others, which our tests start or have started.
 | Mooncake | %s | the same, on %d | the same |
 | ModelExpress | %s | the same, on %d | the same |
 | Kubernetes' allocator of devices | %s | which GPUs and NICs a claim gets | test/dra |
-| kube-apiserver and scheduler | %s | admission, labels, Events, a Pod's node | make e2e |
+| kube-apiserver and scheduler | %s; [others](compatibility.md) | admission, labels, Events, a Pod's node | make e2e |
 | Node Feature Discovery | %s | labels of a Node ([nfd-api](operators.md#nfd-api)); [older versions](compatibility.md) | make e2e |
 | Kueue, Volcano | %s, %s | their objects are accepted as our pages have them | make e2e |
+| Helm | %s, %s | to install, upgrade, roll back and test the chart | make e2e |
+| cosign | %s | whether it verifies what a release signs | hack/check.sh release |
 | Slurm | of the distribution | whether slurmd takes what `+"`topo -o slurm`"+` prints | hack/check.sh slurm |
 | Linux | of the distribution, in QEMU | /sys and /proc as a kernel writes them | make e2e-vm |
 | dynamic loader and libibverbs | of four Debians | which providers an image loads | hack/check.sh userspace |
@@ -220,7 +222,9 @@ Real code of others, which our tests start or have started.
 		found(frameworks, `ModelExpress ([0-9a-f]{7,})`), asked["modelexpress"], kubernetes,
 		found("test/e2e/build.sh", `gitVersion=v([0-9.]+)`),
 		found("docs/compatibility.md", `(?m)^\| 0.19 \| run: v([0-9.]+)`),
-		found("test/e2e/build.sh", `kueue@v([0-9.]+)`), found("test/e2e/build.sh", `volcano@v([0-9.]+)`))
+		found("test/e2e/build.sh", `kueue@v([0-9.]+)`), found("test/e2e/build.sh", `volcano@v([0-9.]+)`),
+		found("test/e2e/build.sh", `helm/v3/cmd/helm@v([0-9.]+)`), found("test/e2e/build.sh", `helm/v4/cmd/helm@v([0-9.]+)`),
+		found("test/release/build.sh", `cosign@v([0-9.]+)`))
 }
 
 // lines counts the lines of a file that begin with a word.
