@@ -68,7 +68,7 @@ func command(s streams, page io.Writer) *cobra.Command {
 }
 
 func (p *program) nodes(cmd *cobra.Command, names []string) error {
-	if cmd.Flags().Changed("wait") && p.flags.Wait <= 0 { // of 0 a script would take any state for ready
+	if cmd.Flags().Changed("wait") && p.flags.Wait <= 0 { // a script that computes 0 must not take any state for ready
 		return errors.New("--wait: must be more than 0, such as 10m")
 	}
 	filter, ofNodes, err := p.filter(names)

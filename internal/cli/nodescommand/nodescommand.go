@@ -154,10 +154,11 @@ func (o *Flags) Access(c *cobra.Command) {
 	f.StringVarP(&o.Namespace, "namespace", "n", namespace, "namespace of the agents")
 }
 
-// namespace is where agents publish unless somebody has moved them.
+// namespace is the default one of agents.
 const namespace = "gdr-features"
 
-// AllAgents reports whether no other namespace was chosen, beside which there may be more agents.
+// AllAgents reports whether all agents are asked for: those of all namespaces, or of the one in which
+// they are unless somebody has moved them.
 func (o *Flags) AllAgents() bool { return o.AllNamespaces || o.Namespace == namespace }
 
 var nodesReady = []string{"true", "false", "unknown"}

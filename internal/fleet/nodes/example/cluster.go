@@ -54,7 +54,7 @@ type kind struct {
 	nodes    []string
 	gpus     Resource   // the zero value for none
 	rdma     []Resource // by name
-	other    []string   // extended resources of which one may be for RDMA, where none is known to be
+	other    []string   // extended resources that may be for RDMA, if rdma is empty
 	level    string     // "" if it is not known
 	rate     int        // Gbit/s, 0 if it is not known: the least of the nodes
 	taints   []Taint
@@ -129,7 +129,7 @@ func (c *Cluster) kindOf(n *Node) kind {
 			k.other = append(k.other, name)
 		}
 	}
-	switch { // a network may also be for storage
+	switch { // of several networks one may be for storage
 	case len(k.rdma) > 0:
 	case len(networked) == 1:
 		k.rdma = networked
