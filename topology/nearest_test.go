@@ -74,7 +74,7 @@ func at(t *testing.T, text string) pci.Address {
 // build makes a matrix of functions alone.
 func build(nodes int, functions ...pci.Function) topology.Matrix {
 	for i := range functions {
-		functions[i].Classify(family.Known())
+		functions[i].Classify(sample.Families())
 	}
 	return topology.Build(topology.Inputs{PCI: &pci.Inventory{Functions: functions, NUMANodes: nodes}, RDMA: &rdma.Inventory{}})
 }

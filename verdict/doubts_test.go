@@ -143,7 +143,7 @@ func TestBelowEmulated(t *testing.T) {
 		{doubtCase{"no bridge in common", func(n *sample.Node) { n.NIC().Bridges = nil }, yes, "", verdict.NoDoubt}, 0},
 		{doubtCase{"no RDMA device", func(n *sample.Node) { n.RDMA.Devices = nil }, no, "NoRDMADevice", verdict.NoDoubt}, 0},
 		{doubtCase{"a GeForce", func(n *sample.Node) { n.GPU().Device = 0x2684 }, no, "GPUUnsupported", verdict.NoDoubt}, 0},
-		{doubtCase{"a NIC that is not judged", func(n *sample.Node) { notJudged(n.NIC()) }, unknown, "NICNotJudged", verdict.NoDoubt}, 0},
+		{doubtCase{"a NIC that is not judged", func(n *sample.Node) { sample.NotJudged(n.NIC()) }, unknown, "NICNotJudged", verdict.NoDoubt}, 0},
 		{doubtCase{"one not read, one off", twoNICs(unknown, no), unknown, "EmulatedSwitch", verdict.Unproven}, 1},
 		{doubtCase{"one off, one not read", twoNICs(no, unknown), unknown, "EmulatedSwitch", verdict.Unproven}, 1},
 		{doubtCase{"both off", twoNICs(no, no), unknown, "EmulatedSwitch", verdict.Unproven}, 2},

@@ -52,12 +52,12 @@ func TestRows(t *testing.T) {
 		{"unidentified function beside both", func(n *sample.Node) {
 			n.PCI.Functions = append(n.PCI.Functions, pci.Function{Address: sample.At(0x50), Eligible: pci.IDsUnread})
 		}, tristate.True, tristate.True, ""},
-		{"a NIC of a family that is not judged", func(n *sample.Node) { notJudged(n.NIC()) }, tristate.Unknown, tristate.Unknown, "NICNotJudged"},
-		{"such a NIC beside one that is", func(n *sample.Node) { n.AddNIC(); notJudged(&n.PCI.Functions[sample.NIC+1]) }, tristate.True, tristate.True, ""},
+		{"a NIC of a family that is not judged", func(n *sample.Node) { sample.NotJudged(n.NIC()) }, tristate.Unknown, tristate.Unknown, "NICNotJudged"},
+		{"such a NIC beside one that is", func(n *sample.Node) { n.AddNIC(); sample.NotJudged(&n.PCI.Functions[sample.NIC+1]) }, tristate.True, tristate.True, ""},
 		{"perhaps a NIC that no table has", func(n *sample.Node) { n.Drop(sample.NIC); n.PCI.Unplaced = true }, tristate.Unknown, tristate.Unknown, "Unreadable"},
 		{"the same beside a NIC", func(n *sample.Node) { n.PCI.Unplaced = true }, tristate.True, tristate.True, ""},
 		{"the same beside a NIC that is not eligible", func(n *sample.Node) { n.NIC().Device, n.PCI.Unplaced = 0x673c, true }, tristate.False, tristate.False, "NICUnsupported"},
-		{"the same beside a NIC that is not judged", func(n *sample.Node) { notJudged(n.NIC()); n.PCI.Unplaced = true }, tristate.Unknown, tristate.Unknown, "NICNotJudged"},
+		{"the same beside a NIC that is not judged", func(n *sample.Node) { sample.NotJudged(n.NIC()); n.PCI.Unplaced = true }, tristate.Unknown, tristate.Unknown, "NICNotJudged"},
 		{"the same with a GeForce", func(n *sample.Node) { n.Drop(sample.NIC); n.GPU().Device, n.PCI.Unplaced = 0x2684, true }, tristate.False, tristate.False, "GPUUnsupported"},
 		{"a GeForce is driven, the other GPU is not", func(n *sample.Node) { addGPU(n, 0x2684); n.GPU().Driver = "" }, tristate.True, tristate.False, "GPUDriverNotLoaded"},
 		{"a NIC that is left out is driven, the other is not", func(n *sample.Node) {
@@ -163,9 +163,6 @@ func excluded(bus uint8, is tristate.State) func(*sample.Node) {
 func addGPU(n *sample.Node, device uint16) {
 	n.PCI.Functions = append(n.PCI.Functions, sample.Function(0x30, 0x10de, device, 0x030200, "nvidia"))
 }
-
-// notJudged makes a NIC one of Intel's, which are listed.
-func notJudged(nic *pci.Function) { nic.Vendor, nic.Device, nic.Class = 0x8086, 0x1591, 0x020000 }
 
 func connectX3(n *sample.Node) { n.NIC().Device, n.NIC().Driver = 0x1003, "mlx4_core" }
 

@@ -17,11 +17,12 @@ import (
 // fleetNodes is how many nodes the fleet has, of three kinds.
 const fleetNodes = 5000
 
-// What looking at a fleet may take, from a server that has the answers ready.
-const (
-	fleetTime   = 10 * time.Second
-	fleetMemory = 200 << 20
-)
+// fleetTime is what looking at a fleet may take, from a server that has the answers ready. Alone on two
+// cores it takes about one second: the rest is for other tests.
+const fleetTime = 10 * time.Second
+
+// mostEver is the memory in MiB that no answer of a server makes it need.
+const mostEver = 200
 
 // padding is what objects have that is not read, as their managed fields.
 var padding = `"managedFields": [{"manager": "kubelet", "fieldsV1": {"f:status": {` + strings.Repeat(`"f:conditions": {".": {}}, `, 100) + `"f:x": {}}}}]`
@@ -120,7 +121,7 @@ func buildFleet(tb testing.TB) (program string) {
 	return program
 }
 
-// TestFleet: 5,000 nodes are shown, compared, or one of them found, in less than 10 s and 200 MB.
+// TestFleet: 5,000 nodes are shown, compared, or one of them found, within fleetTime and so much memory.
 func TestFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -129,16 +130,17 @@ func TestFleet(t *testing.T) {
 	for _, test := range []struct {
 		args   string
 		status int
+		most   int64 // MiB
 		want   string
 	}{
-		{"", 0, "\n5000 nodes, 5000 ready\n"},
-		{"-o json", 0, "\"nodes\": 5000,"},
-		{"diff", 2, "\n5000 nodes of 3 kinds: 4950 alike, 50 differ\n"},
-		{"history node-4999", 0, "gdr.rate   400   100\n"},
+		{"", 0, 53, "\n5000 nodes, 5000 ready\n"},
+		{"-o json", 0, 64, "\"nodes\": 5000,"},
+		{"diff", 2, 100, "\n5000 nodes of 3 kinds: 4950 alike, 50 differ\n"},
+		{"history node-4999", 0, 32, "gdr.rate   400   100\n"},
 	} {
 		took, memory, out, errs := measured(t, program, kubeconfig, test.args, test.status)
 		t.Logf("kubectl gdr %s: %d nodes in %v, %d MiB", test.args, fleetNodes, took.Round(10*time.Millisecond), memory>>20)
-		if took > fleetTime || memory > fleetMemory {
+		if took > fleetTime || memory>>20 > test.most {
 			t.Errorf("%s: %d nodes took %v and %d MiB", test.args, fleetNodes, took, memory>>20)
 		}
 		if !strings.Contains(out, test.want) || errs != "" {
@@ -220,7 +222,7 @@ func TestHostileServer(t *testing.T) {
 		server.CloseClientConnections()
 		server.Close()
 		t.Logf("%s: %v, %d MiB", test.name, took.Round(10*time.Millisecond), memory>>20)
-		if !strings.Contains(out+errs, test.want) || memory > fleetMemory {
+		if !strings.Contains(out+errs, test.want) || memory>>20 > mostEver {
 			t.Errorf("%s: %d MiB, no %q in %.300s %.300s", test.name, memory>>20, test.want, out, errs)
 		}
 	}

@@ -15,30 +15,17 @@ import (
 // virtualTopology is where NCCL looks for the machine's own (src/graph/topo.cc).
 const virtualTopology = "var/run/nvidia-topologyd/virtualTopology.xml"
 
-// namedTopologyFile returns the topology file that the user names for the machine. unread: which
-// one is not known.
-func (rd *Reader) namedTopologyFile(r *Report) (file *nccl.File, unread bool) {
-	if rd.options.TopologyOf == nil {
-		return rd.options.TopologyFile, false
+// readTopologyFile returns the topology file that the user names, or else the machine's own; nil
+// without one.
+func readTopologyFile(_ context.Context, m *known) (*nccl.File, error) {
+	file, err := m.options.TopologyFile, error(nil)
+	if m.options.TopologyOf != nil {
+		file, err = m.options.TopologyOf(&m.Node)
 	}
-	file, err := rd.options.TopologyOf(&r.Node)
-	if err != nil {
-		r.problem(err)
+	if file != nil || err != nil {
+		return file, err
 	}
-	return file, err != nil
-}
-
-// startTopologyFile starts to read the machine's own topology file, if the user names none and all
-// parts are to be read, concurrently with them: the levels are known even if a device hangs.
-func (rd *Reader) startTopologyFile(parts Parts, named bool) func(context.Context) error {
-	if parts != All || named {
-		return func(context.Context) error { return nil }
-	}
-	fs, plugins, product := rd.fs, ncclPlugins(&rd.pci.value), rd.names.value.Product
-	if rd.names.err != nil {
-		product.Err = rd.names.err
-	}
-	return rd.file.start("NCCL topology file", func() (*nccl.File, error) { return machineTopology(fs, plugins, product) })
+	return machineTopology(m.fs, ncclPlugins(&m.PCI), m.Platform.DMI.Product)
 }
 
 // ncclPlugins returns the plugins through which NCCL uses a machine's NICs.
@@ -57,7 +44,7 @@ func ncclPlugins(inv *pci.Inventory) []*family.NCCLPlugin {
 // that of a plugin. (Jobs that use the plugin would prefer the plugin's.) A file that is there
 // and cannot be read is an error.
 func machineTopology(fs *host.FS, plugins []*family.NCCLPlugin, product platform.Name) (*nccl.File, error) {
-	file, err := readTopology(fs, virtualTopology)
+	file, err := parseTopology(fs, virtualTopology)
 	for i := 0; file == nil && err == nil && i < len(plugins); i++ {
 		file, err = pluginTopology(fs, plugins[i], product)
 	}
@@ -80,15 +67,15 @@ func pluginTopology(fs *host.FS, plugin *family.NCCLPlugin, product platform.Nam
 		case !installed:
 			continue
 		}
-		if file, err := readTopology(fs, dir+"/"+name); file != nil || err != nil {
+		if file, err := parseTopology(fs, dir+"/"+name); file != nil || err != nil {
 			return file, err
 		}
 	}
 	return nil, nil //nolint:nilnil // no file is no error
 }
 
-// readTopology reads a topology file, nil where there is none.
-func readTopology(fs *host.FS, name string) (*nccl.File, error) {
+// parseTopology reads a topology file, nil where there is none.
+func parseTopology(fs *host.FS, name string) (*nccl.File, error) {
 	data, err := fs.Bytes(name, nccl.MaxFile)
 	switch {
 	case host.Absent(err):

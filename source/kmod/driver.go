@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gdr-features/internal/sanitize"
+	"gdr-features/internal/version"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
 	"gdr-features/tristate"
@@ -73,11 +74,9 @@ func parseDriver(text string) (open tristate.State, version string) {
 }
 
 // isDriverVersion accepts "550.54.14" and "570.86": three or four digits, then
-// one or two groups more.
+// one or two numbers more.
 func isDriverVersion(word string) bool {
-	parts := strings.Split(word, ".")
-	if len(parts) < 2 || len(parts) > 3 || len(parts[0]) < 3 || len(parts[0]) > 4 {
-		return false
-	}
-	return !slices.ContainsFunc(parts, func(part string) bool { return !numbers(part) })
+	numbers, behind := version.Parse(word)
+	major := strings.Index(word, ".")
+	return behind == "" && (len(numbers) == 2 || len(numbers) == 3) && (major == 3 || major == 4) && slices.Max(numbers) <= 9999
 }

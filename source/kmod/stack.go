@@ -3,10 +3,10 @@ package kmod
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gdr-features/host"
+	"gdr-features/internal/version"
 	"gdr-features/source/family"
 	"gdr-features/tristate"
 )
@@ -52,13 +52,13 @@ func (s *scanner) mofed(nics []*family.NIC) MOFED {
 		case tristate.True:
 		}
 		file := AttributeFile(module, "version")
-		version, err := s.fs.Line(file[1:])
+		text, err := s.fs.Line(file[1:])
 		if err != nil && !host.Absent(err) {
 			s.problem(err)
 			compat = tristate.Or(compat, tristate.Unknown) // without the version, only mlx_compat proves anything
 		}
-		judged := judgeMOFED(compat, version, func() {
-			s.problem(fmt.Errorf("%s: %q is not a driver version", file, version))
+		judged := judgeMOFED(compat, text, func() {
+			s.problem(fmt.Errorf("%s: %q is not a driver version", file, text))
 		})
 		judged.File = file
 		return judged
@@ -68,11 +68,11 @@ func (s *scanner) mofed(nics []*family.NIC) MOFED {
 
 // judgeMOFED judges by the facts about a loaded driver that MOFED has: whether
 // mlx_compat is loaded, and the module's version, "" for none.
-func judgeMOFED(compat tristate.State, version string, garbage func()) MOFED {
+func judgeMOFED(compat tristate.State, text string, garbage func()) MOFED {
 	switch {
-	case isMOFEDVersion(version):
-		return MOFED{Origin: OriginMOFED, Version: version}
-	case compat != tristate.True && version != "" && !isInboxVersion(version):
+	case isMOFEDVersion(text):
+		return MOFED{Origin: OriginMOFED, Version: text}
+	case compat != tristate.True && text != "" && !isInboxVersion(text):
 		garbage()
 		return MOFED{}
 	}
@@ -108,22 +108,16 @@ func (m MOFED) Release() (major, minor int, ok bool) { return release(m.Version)
 
 // release takes major and minor from "24.10-1.1.4".
 func release(v string) (major, minor int, ok bool) {
-	number, build, dash := strings.Cut(v, "-")
-	first, second, dot := strings.Cut(number, ".")
-	if !dash || !dot || !numbers(first) || !numbers(second) {
+	numbers, behind := version.Parse(v)
+	build, dash := strings.CutPrefix(behind, "-")
+	if !dash || len(numbers) != 2 || max(numbers[0], numbers[1]) > 9999 {
 		return 0, 0, false
 	}
 	// The build is numbers too, and may end in a distributor's word.
 	if build == "" || build[0] < '0' || build[0] > '9' || strings.Trim(build, versionChars) != "" {
 		return 0, 0, false
 	}
-	major, _ = strconv.Atoi(first)  // at most four digits
-	minor, _ = strconv.Atoi(second) // at most four digits
-	return major, minor, true
+	return numbers[0], numbers[1], true
 }
 
 const versionChars = "0123456789.-_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-func numbers(s string) bool {
-	return s != "" && len(s) <= 4 && strings.Trim(s, "0123456789") == ""
-}

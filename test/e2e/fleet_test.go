@@ -29,9 +29,7 @@ rules:
 `
 
 const (
-	// perSecond is how many agents start in a second, at random moments, while at most
-	// one in unavailable has yet to publish: maxUnavailable of our DaemonSet is 10 %.
-	perSecond   = 25
+	// One agent in unavailable at most has yet to publish: maxUnavailable of our DaemonSet is 10 %.
 	unavailable = 10
 	// idling is longer than the interval of agent and worker.
 	idling = 65 * time.Second
@@ -47,13 +45,10 @@ const (
 )
 
 // TestFleet runs FLEET_NODES agents against one API server, and some nfd-workers for
-// comparison. nfd-master and nfd-gc are left out: their load does not depend on who writes
+// comparison. FLEET_RATE agents start in a second, at random moments. nfd-master and nfd-gc are left out: their load does not depend on who writes
 // the NodeFeatures.
 func TestFleet(t *testing.T) {
-	n, err := strconv.Atoi(os.Getenv("FLEET_NODES"))
-	if err != nil || n < 20 {
-		t.Fatalf("FLEET_NODES=%q is no number of at least 20", os.Getenv("FLEET_NODES"))
-	}
+	n, rate := atLeast(t, "FLEET_NODES", 20), atLeast(t, "FLEET_RATE", 1)
 	c := &shared
 	if err := errors.Join(c.master.stop(), c.collector.stop(), os.WriteFile(filepath.Join(c.dir, "audit.yaml"), []byte(fleetAudit), 0o600), c.api.restart()); err != nil {
 		t.Fatal(err)
@@ -67,11 +62,21 @@ func TestFleet(t *testing.T) {
 	t.Logf("%d nodes, pods and tokens made in %v", n, time.Since(began).Round(time.Second))
 
 	var table fleetTable
-	table.add(f.rollOut(t, w))
+	table.add(f.rollOut(t, w, rate))
 	table.add(f.idle(t, w))
 	table.add(f.change(t, w))
 	table.add(f.restart(t, w))
 	fmt.Printf("\n%s\n", table.String())
+}
+
+// atLeast is the number in a variable.
+func atLeast(t *testing.T, variable string, least int) int {
+	t.Helper()
+	n, err := strconv.Atoi(os.Getenv(variable))
+	if err != nil || n < least {
+		t.Fatalf("%s=%q is no number of at least %d", variable, os.Getenv(variable), least)
+	}
+	return n
 }
 
 // phase begins to measure.
@@ -81,12 +86,12 @@ func (f *agents) phase(t *testing.T, name string) *phase {
 }
 
 // rollOut starts the workers and then the agents: each agent reads once and writes once.
-func (f *agents) rollOut(t *testing.T, w *nfdWorkers) []row {
+func (f *agents) rollOut(t *testing.T, w *nfdWorkers, rate int) []row {
 	p := f.phase(t, "roll-out")
 	w.start(t)
 	theirs := p.end(t, w.name, w.nodes, w.row(t, p))
 	p = f.phase(t, "roll-out")
-	ours := p.end(t, f.name, f.nodes, f.do(t, fmt.Sprintf("start %ds %d", len(f.nodes)/perSecond, len(f.nodes)/unavailable)))
+	ours := p.end(t, f.name, f.nodes, f.do(t, fmt.Sprintf("start %ds %d", len(f.nodes)/rate, len(f.nodes)/unavailable)))
 	if ours.reads.most > 1 || ours.writes.most != 1 || ours.writes.least != 1 {
 		t.Errorf("roll-out: at most %d reads, %d to %d writes of a node", ours.reads.most, ours.writes.least, ours.writes.most)
 	}

@@ -89,7 +89,7 @@ func Symbols(api, umem, mlx5 tristate.State) kmod.Symbols {
 // Judge classifies the functions, builds the matrix and judges the node.
 func (n *Node) Judge() *verdict.Node {
 	for i := range n.PCI.Functions {
-		n.PCI.Functions[i].Classify(family.Known())
+		n.PCI.Functions[i].Classify(Families())
 	}
 	n.Matrix = topology.Build(topology.Inputs{PCI: &n.PCI, RDMA: &n.RDMA, Platform: n.Platform})
 	n.Verdict = verdict.Judge(&n.Node)

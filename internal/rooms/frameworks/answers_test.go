@@ -40,7 +40,7 @@ func TestAnswers(t *testing.T) {
 				switch {
 				case !ok:
 					t.Logf("%s: no answer is recorded (test/frameworks/README.md)", name)
-				case said.Map != now:
+				case said.Map != now, name == "mooncake" && !slices.Equal(given(t, said.Lines), slices.Sorted(slices.Values(names(m.NICs)))):
 					t.Logf("%s: the map has changed since the answer was recorded; record it again (test/frameworks/README.md)", name)
 				default:
 					compared[name]++
@@ -56,6 +56,24 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s: every recorded answer is about another map", name)
 		}
 	}
+}
+
+// given are the NICs in the file that Mooncake was given: all of the machine, which the hash of the map, with
+// those of the GPUs, does not tell.
+func given(t *testing.T, answer string) []string {
+	t.Helper()
+	line, _, _ := strings.Cut(strings.TrimPrefix(answer, "given "), "\n")
+	var file map[string][2][]string
+	if err := json.Unmarshal([]byte(line), &file); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]bool{}
+	for _, lists := range file {
+		for _, nic := range slices.Concat(lists[0], lists[1]) {
+			all[nic] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 // hashOf is the hash of a map, as it stands beside a recorded answer.
