@@ -32,11 +32,10 @@ func judgeLinks(f *judged) finding.Said {
 	full, unread := 0, finding.Subjects{}
 	for _, l := range f.Verdict.Links {
 		switch {
-		case l.Between:
-		case l.Full == tristate.True:
-			full++
 		case l.Near && l.Full == tristate.Unknown && !guest(f): // a guest's links need not be real
-			unread.Add(f.named(l.Of))
+			unread.Add(nameOf(f, &l))
+		case l.Full == tristate.True && !l.Between:
+			full++
 		}
 	}
 	switch {
@@ -60,13 +59,21 @@ func degraded(f *judged) (links finding.Subjects) {
 		if len(l.Lacks) == 0 {
 			continue
 		}
-		name := f.named(l.Of)
-		if l.Between {
-			name = fmt.Sprintf("the link between %v and %v above %s", l.Upper.Address, l.Lower.Address, name)
-		}
-		links.Add(name+" runs at "+left(&l), sawLacks(l.Less, l.Lacks)...)
+		links.Add(nameOf(f, &l)+" runs at "+left(&l), sawLacks(l.Less, l.Lacks)...)
 	}
 	return links
+}
+
+// nameOf names the card that has a link, or the bridges that it is between.
+func nameOf(f *judged, l *verdict.Link) string {
+	name := f.named(l.Of)
+	switch {
+	case !l.Between:
+		return name
+	case l.Upper == nil:
+		return fmt.Sprintf("the link of %v above %s", l.Lower.Address, name)
+	}
+	return fmt.Sprintf("the link between %v and %v above %s", l.Upper.Address, l.Lower.Address, name)
 }
 
 // left is "x4 of x16, which leaves 126 of 504 Gbit/s".
