@@ -1,7 +1,6 @@
 package rdma
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"strconv"
@@ -30,7 +29,7 @@ const firstGIDs = 32
 // fact that could not be read; files that are not there, or not in a snapshot, are none.
 func readRoCE(fs *host.FS, dir, net string) (r RoCE, err error) {
 	keep := func(failed error) {
-		if err == nil && !host.Absent(failed) && !errors.Is(failed, host.ErrNotRecorded) {
+		if err == nil && host.Unread(failed) {
 			err = failed
 		}
 	}
