@@ -69,11 +69,13 @@ fuzz: ## run each fuzz target for FUZZTIME, 20s (15 min)
 bench: ## measure CPU, memory and size (1 min; gcc, lstopo)
 	$(GO) run ./bench $(BENCHFLAGS)
 
+GOLDEN = bin/.golden
 .PHONY: golden
 golden: ## update golden files, manual pages and examples in docs
+	@mkdir -p bin && touch '$(GOLDEN)'
 	UPDATE=1 $(CHECK) test ./cmd/gdr-features -run 'Test(Golden|Terminal|Man|Pages$$|CommandsPage)'
 	UPDATE=1 $(CHECK) test ./internal/monitor ./internal/fleet/... ./internal/rooms/proof ./internal/findings -run 'Test(Metrics|Page|ScriptText|Evidence|Fill)$$'
-	git status --short testdata/golden man '*.md' internal/monitor internal/rooms internal/fleet
+	@git ls-files -mdo --exclude-standard | while read -r file; do if [ ! -e "$$file" ] || [ "$$file" -nt '$(GOLDEN)' ]; then echo "$$file"; fi; done; rm '$(GOLDEN)'
 
 PREFIX ?= /usr/local
 .PHONY: install

@@ -59,8 +59,8 @@ func (f *judged) checks() []check {
 	return slices.Concat(prerequisites, advice)
 }
 
-// prerequisites are the checks of the verdict, in its order, and of what makes
-// GPUDirect RDMA slow.
+// prerequisites are the checks of the verdict, in its order, and of what makes GPUDirect RDMA slow
+// as far as labels tell it.
 var prerequisites = []check{
 	hardware, gpuDriver, nicDriver, rdmaDevice, port, peermem,
 	dmabuf, rdmaStack, level, ncclDefault, iommu, acs,

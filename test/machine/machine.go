@@ -27,6 +27,9 @@
 //	matrix      mlx5_0
 //	  GPU0      PIX
 //
+// The evidence is that of the tree (real, part-real, synthesised) and that of the matrix (published,
+// derived, statement); a machine that is made up has no such line. A matrix has the names of the tree.
+//
 // The word after the address is the class: port and switch (PCI bridge, 0604),
 // gpu (0302), vga (0300), accel (1200), ib (0207), eth (0200), dma (0801), or a class
 // of six digits. Then come vendor:device and attributes:

@@ -91,7 +91,7 @@ func (p *parser) read(line string) error {
 	case words[0] == "arm":
 		p.m.Arm = true
 	case words[0] == "matrix":
-		p.columns = words[1:]
+		return p.matrix(words[1:])
 	case strings.HasPrefix(words[0], "pci"):
 		return p.rootBus(indent, words)
 	default:
@@ -100,8 +100,21 @@ func (p *parser) read(line string) error {
 	return nil
 }
 
+func (p *parser) matrix(columns []string) error {
+	for _, name := range columns {
+		if p.strict && !p.has(name) {
+			return fmt.Errorf("matrix: no NIC is called %s (rdma=)", name)
+		}
+	}
+	p.columns = columns
+	return nil
+}
+
 func (p *parser) row(words []string) error {
-	if len(words) != len(p.columns)+1 {
+	switch {
+	case p.strict && !p.has(words[0]):
+		return fmt.Errorf("matrix: no GPU is called %s (name=)", words[0])
+	case len(words) != len(p.columns)+1:
 		return fmt.Errorf("%d cells below %d columns", len(words)-1, len(p.columns))
 	}
 	row := map[string]string{}
@@ -110,6 +123,13 @@ func (p *parser) row(words []string) error {
 	}
 	p.m.Matrix[words[0]] = row
 	return nil
+}
+
+// has reports whether a function has a name that matrices use.
+func (p *parser) has(name string) bool {
+	return slices.ContainsFunc(p.m.Functions, func(f Function) bool {
+		return name == f.Attrs["name"] || name == f.Attrs["rdma"] || name == f.Address
+	})
 }
 
 // comment is one to the end of a line. A # within a word is none: NVIDIA/nccl#1343.

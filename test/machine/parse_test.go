@@ -10,7 +10,8 @@ import (
 
 // A description with a mistake is refused, with the line.
 func TestParseMistakes(t *testing.T) {
-	const right = "nodes 2\npci0000:15 numa=0\n  0000:15:01.0 port 8086:352a acs=001d\n    0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n"
+	const tree = "nodes 2\npci0000:15 numa=0\n  0000:15:01.0 port 8086:352a acs=001d name=GPU0\n    0000:16:00.0 ib 15b3:1021 rdma=mlx5_0\n"
+	const right = tree + "matrix mlx5_0\n  GPU0 PIX\n"
 	read := func(text string) error { _, err := parse(text, "line %d: %w", true); return err }
 	if err := read(right); err != nil {
 		t.Fatal(err)
@@ -28,6 +29,9 @@ func TestParseMistakes(t *testing.T) {
 		{" ib ", ` ibx |line 4: "0000:16:00.0": "ibx" is no class`},
 		{"0000:16:00.0", `0000:15:01.0|line 4: "0000:15:01.0" is there twice`},
 		{"0000:16:00.0", `16:00.0|line 4: "16:00.0" is no address`},
+		{"rdma=mlx5_0", `rdma=mlx5_1|line 5: matrix: no NIC is called mlx5_0 (rdma=)`},
+		{"GPU0 PIX", `GPU1 PIX|line 6: matrix: no GPU is called GPU1 (name=)`},
+		{"GPU0 PIX", `GPU0|line 6: 0 cells below 1 columns`},
 		{"nodes 2", `nodes two|line 1: nodes two: must be a number of NUMA nodes`},
 	} {
 		instead, want, _ := strings.Cut(test[1], "|")
@@ -37,7 +41,7 @@ func TestParseMistakes(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "odd.txt")
-	if err := os.WriteFile(file, []byte(right+"  0000:17:00.0 gpu 10de:2330 acs=1\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(tree+"  0000:17:00.0 gpu 10de:2330 acs=1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(file); err == nil || !strings.HasPrefix(err.Error(), file+":5: ") {

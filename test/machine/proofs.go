@@ -43,8 +43,7 @@ var gpuProofs = map[string]struct {
 // written are the families as their drivers are written to trees.
 var written = proven(family.Known())
 
-// proven returns a table with the proofs above in its rows. A family without any, such as
-// one that is only listed, keeps its own.
+// proven returns a table with the proofs above in its rows. A family without any keeps its own.
 func proven(t family.Table) family.Table {
 	for _, rows := range [...][]*family.NIC{t.NICs, t.Others} {
 		for i, row := range rows {
