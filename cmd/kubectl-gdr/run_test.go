@@ -181,8 +181,8 @@ func TestLeftBehind(t *testing.T) {
 	kubeconfig := config(t, server.URL)
 	const text, list = "labels without an agent's NodeFeature on 1 Node\n", `"unpublished": [`
 	for args, want := range map[string]string{
-		"": text, "-A": text, "-n gdr-features": text, "--summary": text, "--wait 1s": text, "-o json": list,
-		"-n other": "", "n1": "", "--ready true": "", "--reason NoNIC --summary": "", "-l gdr.level=PIX": "", "-l pool=train": "", "n1 -o json": "", "--wait 1s n1": "",
+		"": text, "-A": text, "-n gdr-features": text, "--summary": text, "--wait 3s": text, "-o json": list,
+		"-n other": "", "n1": "", "--ready true": "", "--reason NoNIC --summary": "", "-l gdr.level=PIX": "", "-l pool=train": "", "n1 -o json": "", "--wait 3s n1": "",
 	} {
 		var out, errs strings.Builder
 		run(t.Context(), append(strings.Fields(args), "--kubeconfig", kubeconfig), streams{out: &out, err: &errs, now: time.Now})
