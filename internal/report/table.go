@@ -52,7 +52,8 @@ func (rd *Reader) newTable() table {
 			return v.Problems
 		}),
 		row("files of the platform", Drivers, readPlatform, func(r *Report, v platform.State, _ error) []error {
-			v.DMI, r.Platform = r.Platform.DMI, v
+			v.DMI = r.Platform.DMI // also where v did not come in time
+			r.Platform = v
 			return v.Problems
 		}),
 		row("what drivers say of GPUs", Drivers, readGPUs, func(r *Report, v platform.GPUs, _ error) []error {

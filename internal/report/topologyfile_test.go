@@ -224,6 +224,7 @@ func TestTopologyFileInTime(t *testing.T) {
 		{"the topology file", p4dFile, "", "", "true", "NCCL topology file: no answer in time"},
 		{"the product name", product, "", "", "", "names of the machine: no answer in time"},
 		{"what the driver says of a GPU", "proc/driver/nvidia/gpus/0000:10:1c.0/information", "PIX", "file", "true", "what drivers say of GPUs: no answer in time"},
+		{"the CPU, beside the product name", "proc/cpuinfo", "PIX", "file", "true", "files of the platform: no answer in time"},
 		{"an RDMA device", "sys/class/infiniband/rdmap16s27/ports/1/state", "PIX", "file", "true", "no answer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
