@@ -73,10 +73,10 @@ check() {
 		;;
 	mutate) "$go" test "${uncached[@]}" -trimpath -v -tags mutate ./test/mutate -every "${EVERY:-64}" ;; #: do tests notice wrong judgements? EVERY=N (3 min)
 	# By hand:
-	fleet) #: NODES=5000 agents, RATE=25 a second, one API server (10 min)
+	fleet) #: NODES=5000 agents, RATE=14 a second, one API server (11 min)
 		./test/e2e/build.sh
 		"$go" build -o test/e2e/.bin/fleet ./test/fleet
-		within test/e2e env FLEET_NODES="${NODES:-5000}" FLEET_RATE="${RATE:-25}" "$go" test -tags fleet "${uncached[@]}" -v -run '^TestFleet$' .
+		within test/e2e env FLEET_NODES="${NODES:-5000}" FLEET_RATE="${RATE:-14}" "$go" test -tags fleet "${uncached[@]}" -v -run '^TestFleet$' .
 		;;
 	frameworks) #: env, parsers: {VLLM,SGLANG,MODELEXPRESS}_SRC= MOONCAKE_PARSER=
 		make build

@@ -36,8 +36,8 @@ export GOFLAGS="${GOFLAGS:--trimpath -p=$((2 * $(nproc)))}"
 # The race detector makes each program sleep for a second before it exits, tests and those that
 # they start.
 export GORACE="${GORACE:-atexit_sleep_ms=10}"
-# Less collection of garbage makes tests cheaper, and linking them most of all. In a long run under the
-# race detector, which keeps notes of memory until that is collected, one would take more than 20 GB.
+# Less collection of garbage makes tests cheaper, and linking them most of all. But the race detector
+# frees its memory with the garbage: in a long run, one package's tests would need more than 20 GB.
 collect=400
 [ "${1:-}" != long ] || collect=100
 export GOGC="${GOGC:-$collect}"

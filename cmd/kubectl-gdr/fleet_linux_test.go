@@ -21,8 +21,8 @@ const fleetNodes = 5000
 // cores it takes about one second: the rest is for other tests.
 const fleetTime = 10 * time.Second
 
-// mostEver is the memory in MiB that no answer of a server makes it need.
-const mostEver = 200
+// hostileMemory is the most memory in MiB that any answer of a server may cost.
+const hostileMemory = 200
 
 // padding is what objects have that is not read, as their managed fields.
 var padding = `"managedFields": [{"manager": "kubelet", "fieldsV1": {"f:status": {` + strings.Repeat(`"f:conditions": {".": {}}, `, 100) + `"f:x": {}}}}]`
@@ -121,7 +121,7 @@ func buildFleet(tb testing.TB) (program string) {
 	return program
 }
 
-// TestFleet: 5,000 nodes are shown, compared, or one of them found, within fleetTime and so much memory.
+// TestFleet: 5,000 nodes are shown, compared, or one of them found, within fleetTime and the memory of the case.
 func TestFleet(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -222,7 +222,7 @@ func TestHostileServer(t *testing.T) {
 		server.CloseClientConnections()
 		server.Close()
 		t.Logf("%s: %v, %d MiB", test.name, took.Round(10*time.Millisecond), memory>>20)
-		if !strings.Contains(out+errs, test.want) || memory>>20 > mostEver {
+		if !strings.Contains(out+errs, test.want) || memory>>20 > hostileMemory {
 			t.Errorf("%s: %d MiB, no %q in %.300s %.300s", test.name, memory>>20, test.want, out, errs)
 		}
 	}

@@ -138,7 +138,7 @@ func share(ctx context.Context, least time.Duration) time.Duration {
 	return max(least, time.Until(end)/8)
 }
 
-// doubts says what is not known about the levels, and decides them.
+// doubts returns what is not known about a machine and may change its levels.
 func doubts(m *topology.Matrix) (problems []error) {
 	if m.FileRefused != nil {
 		problems = append(problems, fmt.Errorf("NCCL refuses the topology file %s and does not start: %w", m.FileName, m.FileRefused))

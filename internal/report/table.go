@@ -25,8 +25,8 @@ type table struct {
 	near []probe
 }
 
-// newTable returns the table of a machine. What rows read from is listed in known; rows that keep
-// more from one reading to the next have it from the Reader.
+// newTable returns the table of a machine. Rows read from known; those that also keep something from
+// one reading to the next are methods of Reader.
 func (rd *Reader) newTable() table {
 	var t table
 	t.bus = row("PCI bus", PCI, readBus, func(r *Report, v pci.Inventory, err error) []error {
