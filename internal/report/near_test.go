@@ -66,27 +66,28 @@ func withRoles(t *testing.T) []*machine.Machine {
 	return all
 }
 
-// nearest is what a GPU has nearest of some NICs for GPUs, by the pairs alone: those without a
-// role, or all where each has one. Unknown where one of unknown level may be nearer.
+// nearest is what a GPU has nearest of some NICs for GPUs, by the pairs alone. Unknown where one of
+// unknown level may be nearer.
 func nearest(r *report.Report, gpu int, counts func(nic int) bool) (level topology.Level, nics []int) {
-	for _, roles := range []bool{false, true} {
-		for _, p := range r.Matrix.PairsOf(gpu) {
-			switch nic := &r.Matrix.NICs[p.NIC]; {
-			case !nic.Counts() || (nic.Role != "") != roles || !counts(p.NIC):
-			case len(nics) == 0 || p.Level.Rank() < level.Rank():
-				level, nics = p.Level, []int{p.NIC}
-			case p.Level == level:
-				nics = append(nics, p.NIC)
-			}
-		}
-		if len(nics) > 0 {
-			break
+	for _, p := range r.Matrix.PairsOf(gpu) {
+		switch nic := &r.Matrix.NICs[p.NIC]; {
+		case !forGPUs(r, nic) || !counts(p.NIC):
+		case len(nics) == 0 || p.Level.Rank() < level.Rank():
+			level, nics = p.Level, []int{p.NIC}
+		case p.Level == level:
+			nics = append(nics, p.NIC)
 		}
 	}
 	if level == topology.Unknown { // none of them, or all: every one may be nearer than the others
 		return level, nil
 	}
 	return level, nics
+}
+
+// forGPUs reports whether a NIC is for GPUs: one without a role, or any where each has one.
+func forGPUs(r *report.Report, nic *topology.NIC) bool {
+	noRole := func(n topology.NIC) bool { return n.Counts() && n.Role == "" }
+	return nic.Counts() && (nic.Role == "" || !slices.ContainsFunc(r.Matrix.NICs, noRole))
 }
 
 // TestNearIsOneAnswer: the level check, explain, env, the lines for Slurm, near-port and --expect
@@ -140,10 +141,16 @@ func sameNear(t *testing.T, r *report.Report, gpu int, level topology.Level, nic
 	active, best := nearest(r, gpu, func(nic int) bool { return r.Matrix.NICs[nic].RDMA != nil && up(r, nic) })
 	here := assign.Here{Node: &r.Node, Visible: &r.Visible}
 	for _, c := range here.Assign().Choices {
-		if c.Index != gpu || c.NIC == nil || active == topology.Unknown {
+		if c.Index != gpu || c.NIC == nil {
 			continue
 		}
 		given := slices.IndexFunc(r.Matrix.NICs, func(n topology.NIC) bool { return n.Name() == c.NIC.RDMA })
+		if !forGPUs(r, &r.Matrix.NICs[given]) {
+			t.Errorf("GPU%d: env gives %s, which is not for GPUs", gpu, c.NIC.RDMA)
+		}
+		if active == topology.Unknown {
+			continue
+		}
 		if c.Level != active || !slices.Contains(best, given) {
 			t.Errorf("GPU%d: env gives %s at %v, want one of %s at %v", gpu, c.NIC.RDMA, c.Level, names(r, best), active)
 		}

@@ -93,14 +93,11 @@ func NewMachine(node *verdict.Node, visible func(rdma string) bool) *Machine {
 
 // setAside tells which of the usable NICs are not for GPUs.
 func (m *Machine) setAside() {
-	noRole := func(n *NIC) bool { return m.Physical(n) == nil && m.Of(n).Role == "" }
-	some := slices.ContainsFunc(m.NICs, noRole) // where nothing else is there, roles do not count
 	for _, nic := range m.NICs {
-		role := m.Of(nic).Role
 		if physical := m.Physical(nic); physical != nil {
 			nic.Aside = "it is a virtual function of " + physical.RDMA
-		} else if role != "" && some {
-			nic.Aside = "it is for " + string(role) + " traffic"
+		} else if !m.ForGPUs(nic.index) {
+			nic.Aside = "it is for " + string(m.Of(nic).Role) + " traffic"
 		}
 	}
 }

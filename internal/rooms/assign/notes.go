@@ -42,7 +42,7 @@ func (m *Assignment) about(c Choice) []string {
 		notes = append(notes, fmt.Sprintf("The GPU %v cannot do GPUDirect RDMA: its data goes through host memory.", gpu))
 	}
 	if c.NIC == nil {
-		return append(notes, fmt.Sprintf("The GPU %v has no usable NIC: none is eligible and has an RDMA device with an active port here.", gpu))
+		return append(notes, fmt.Sprintf("The GPU %v has no usable NIC: %s.", gpu, m.WhyNone()))
 	}
 	switch {
 	case c.Level == topology.Unknown:
@@ -62,6 +62,14 @@ func (m *Assignment) about(c Choice) []string {
 		notes = append(notes, fmt.Sprintf("The GPU %v has a nearer NIC, %s at %v, which cannot be used: %s.", gpu, cmp.Or(nic.Name(), nic.Address()), nearer.Level, why))
 	}
 	return notes
+}
+
+// WhyNone says why no NIC is usable.
+func (m *Assignment) WhyNone() string {
+	if slices.ContainsFunc(m.NICs, func(n *NIC) bool { return !m.ForGPUs(n.index) }) {
+		return "none that is for GPUs has an RDMA device with an active port here"
+	}
+	return "none is eligible and has an RDMA device with an active port here"
 }
 
 // belowEmulated: the NIC chosen shares an emulated switch with the GPU, and its ATS is not known

@@ -299,7 +299,7 @@ func (c *claimant) pairs() []assign.Choice {
 		switch gpu := choice.GPU; {
 		case !c.wanted(gpu):
 		case choice.NIC == nil:
-			c.note("The GPU %v has no usable NIC: none is eligible and has an RDMA device with an active port here.", gpu.Address)
+			c.note("The GPU %v has no usable NIC: %s.", gpu.Address, c.m.WhyNone())
 		case !topology.Published(gpu.Address):
 			c.note("The GPU %v is left out: DRA drivers do not publish an address with a domain of five digits.", gpu.Address)
 		case !used[choice.NIC.Address]:
