@@ -15,7 +15,6 @@ import (
 	"gdr-features/internal/view"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
-	"gdr-features/tristate"
 )
 
 // ExplainPair writes the path from a GPU to a NIC, a line a hop, and what follows from it.
@@ -147,13 +146,11 @@ func nearestLines(r *report.Report, nearest []explain.Nearest) string {
 			fmt.Fprintf(&t, "%s\t?\t?\t?\t%s\n", explain.GPUName(n.GPU), none)
 			continue
 		}
-		fmt.Fprintf(&t, "%s\t%v\t%s\t%s\t%s\t%s\n", explain.GPUName(n.GPU), n.Level, cmp.Or(n.NCCL.String(), "?"), byDefault[n.Default],
+		fmt.Fprintf(&t, "%s\t%v\t%s\t%s\t%s\t%s\n", explain.GPUName(n.GPU), n.Level, cmp.Or(n.NCCL.String(), "?"), finding.Choose(n.Default, "yes", "no", "?"),
 			someNICs(r, n.NICs), compact(n.Hops))
 	}
 	return columns(t.String())
 }
-
-var byDefault = map[tristate.State]string{tristate.True: "yes", tristate.False: "no", tristate.Unknown: "?"}
 
 func someNICs(r *report.Report, list []int) string {
 	const most = 4
@@ -201,34 +198,21 @@ func chainLines(r *report.Report) string {
 		mark := ""
 		if l.First {
 			mark = "->"
-			what := "broken"
-			if l.State == tristate.Unknown {
-				what = "unknown"
-			}
-			last = fmt.Sprintf("First %s step: %s (%s)", what, l.Name, l.Reason)
+			last = fmt.Sprintf("First %s step: %s (%s)", finding.Choose(l.State, "", "broken", "unknown"), l.Name, l.Reason)
 			if len(l.Sources) > 0 {
 				last += ", read from " + strings.Join(l.Sources, " ")
 			}
 			last += "\n"
 		}
-		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", mark, stateWords[l.State], l.Name, cmp.Or(strings.Join(l.Waits, ", "), "-"), l.Detail)
+		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", mark, finding.Choose(l.State, "ok", "NO", "UNKNOWN"), l.Name, cmp.Or(strings.Join(l.Waits, ", "), "-"), l.Detail)
 	}
 	return columns(t.String()) + last
 }
 
-var stateWords = map[tristate.State]string{tristate.True: "ok", tristate.False: "NO", tristate.Unknown: "UNKNOWN"}
-
 // ExplainNIC writes what a NIC is and in which state, and its level with every GPU.
 func ExplainNIC(w io.Writer, r *report.Report, nic int) error {
-	n := &r.Matrix.NICs[nic]
+	head := columns("NIC\tADDRESS\tPRODUCT\tDRIVER\tSTATE\n" + nicLine(&r.Matrix.NICs[nic]))
 	var t strings.Builder
-	what, driver := "software device", "-"
-	if n.Function != nil {
-		what, driver = view.Product(n.Function), view.Driver(n.Function)
-	}
-	fmt.Fprintf(&t, "NIC\tADDRESS\tPRODUCT\tDRIVER\tSTATE\n%s\t%s\t%s\t%s\t%s\n", cmp.Or(n.Name(), "-"), cmp.Or(n.Address(), "-"), what, driver, view.NICNote(n))
-	head := columns(t.String())
-	t.Reset()
 	if len(r.Matrix.GPUs) > 0 {
 		t.WriteString("\nGPU\tADDRESS\tLEVEL\tIN NCCL\tNEAREST\n")
 	}

@@ -11,7 +11,6 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/view"
-	"gdr-features/source/family"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -33,7 +32,7 @@ func TopoSlurm(w io.Writer, r *report.Report) error {
 	t.WriteString("# For Slurm, from what this machine shows now. NODE stands for its name in Slurm:\n" +
 		"#   gdr-features topo -o slurm | sed \"s/=NODE /=$(hostname -s) /\"\n\n" +
 		"# slurm.conf: GresTypes=gpu,nic once, and these for the node\n")
-	t.WriteString(slurmConf(r, gpus.count, nics.count))
+	t.WriteString(slurmConf(r, gpus, nics))
 	t.WriteString("\n# gres.conf\n")
 	if nothing := view.Nothing(&r.Node); nothing != "" {
 		t.WriteString("# " + nothing + "\n")
@@ -56,13 +55,12 @@ func TopoSlurm(w io.Writer, r *report.Report) error {
 	return write(w, t.String())
 }
 
-func slurmConf(r *report.Report, gpus, nics int) string {
+func slurmConf(r *report.Report, devices ...gresLines) string {
 	var gres []string
-	if gpus > 0 {
-		gres = append(gres, fmt.Sprintf("gpu:%d", gpus))
-	}
-	if nics > 0 {
-		gres = append(gres, fmt.Sprintf("nic:%d", nics))
+	for _, of := range devices {
+		if of.count > 0 {
+			gres = append(gres, fmt.Sprintf("%s:%d", of.name, of.count))
+		}
 	}
 	text := ""
 	if len(gres) > 0 {
@@ -99,15 +97,15 @@ func slurmFeatures(r *report.Report) []string {
 
 // gresLines are the lines of one name in gres.conf, comments in place of what is not used.
 type gresLines struct {
-	text  string
-	count int
+	name, text string
+	count      int
 	// inOrder: Slurm sorts them in the order of the lines (gres_gpu.c _sort_gpu_by_file).
 	inOrder bool
 	last    string
 }
 
 // add adds a device. why is what keeps it from being used, "" for nothing.
-func (l *gresLines) add(name, node, flags, about, why string) {
+func (l *gresLines) add(node, flags, about, why string) {
 	if why == "" && !slurmPath(node) {
 		why = "its device node is not known"
 	}
@@ -121,7 +119,7 @@ func (l *gresLines) add(name, node, flags, about, why string) {
 	}
 	l.last = node
 	l.count++
-	l.text += slurmNode + " Name=" + name + " File=" + node
+	l.text += slurmNode + " Name=" + l.name + " File=" + node
 	if flags != "" {
 		l.text += " Flags=" + flags
 	}
@@ -136,14 +134,14 @@ func slurmPath(path string) bool {
 
 // slurmGPUs has a line for each GPU, in the order of addresses.
 func slurmGPUs(r *report.Report) gresLines {
-	lines := gresLines{inOrder: true}
+	lines := gresLines{name: "gpu", inOrder: true}
 	flags := slurmFlags(r)
 	for i, g := range r.Matrix.GPUs {
 		about := fmt.Sprintf("GPU%d %s %s, NUMA node %s", i, g.Address, view.Product(g.Function), numa(g.NearNUMA))
 		if near := g.Near(topology.Usable); len(near.NICs) > 0 {
 			about += fmt.Sprintf(", %v to %s", near.Level, nicNames(r, near.NICs))
 		}
-		lines.add("gpu", r.Visible.GPUs[g.Address].Node, flags, about, "")
+		lines.add(r.Visible.GPUs[g.Address].Node, flags, about, "")
 	}
 	if !slices.ContainsFunc(r.Matrix.GPUs, func(g topology.GPU) bool { return g.GPU.CUDA }) {
 		lines.inOrder = true // only CUDA is known to number GPUs by address
@@ -151,46 +149,33 @@ func slurmGPUs(r *report.Report) gresLines {
 	return lines
 }
 
-// slurmFlags are the flags of the GPUs: all those of a node must have the same.
+// slurmFlags are the flags of the GPUs, of which all those of a node must have the same; "" for the
+// default, which is to set the variables of all vendors. With RCCL's GPUs CUDA_VISIBLE_DEVICES would
+// be applied after ROCR_VISIBLE_DEVICES (gres.conf(5)).
 func slurmFlags(r *report.Report) string {
-	flags := ""
-	for i, g := range r.Matrix.GPUs {
-		if i > 0 && slurmFlagsOf(g.GPU) != flags {
-			return ""
-		}
-		flags = slurmFlagsOf(g.GPU)
+	if slices.ContainsFunc(r.Matrix.GPUs, func(g topology.GPU) bool { return !g.GPU.RCCL }) {
+		return ""
 	}
-	return flags
-}
-
-// slurmFlagsOf are the flags of a family's GPUs in gres.conf, "" for the default, which is to set
-// the variables of all vendors. With RCCL's GPUs CUDA_VISIBLE_DEVICES would be applied after
-// ROCR_VISIBLE_DEVICES (gres.conf(5)).
-func slurmFlagsOf(gpu *family.GPU) string {
-	if gpu.RCCL {
-		return "amd_gpu_env"
-	}
-	return ""
+	return "amd_gpu_env"
 }
 
 // slurmNICs has a line for each eligible NIC with an RDMA device and an active port, but not for
 // a virtual function whose physical one is here: it is for others.
 func slurmNICs(r *report.Report) gresLines {
-	lines := gresLines{inOrder: true}
+	lines := gresLines{name: "nic", inOrder: true}
 	for _, n := range r.Matrix.NICs {
 		if !n.Counts() || n.Function == nil || r.PCI.Physical(n.Function) != nil {
 			continue
 		}
 		about := fmt.Sprintf("%s %s, NUMA node %s", n.Address(), view.Product(n.Function), numa(n.Function.NearNUMA))
-		if n.RDMA == nil {
-			lines.add("nic", "", "", about, "no RDMA device")
-			continue
-		}
 		why := ""
-		if !slices.ContainsFunc(n.RDMA.Ports, rdma.Port.Active) {
+		switch {
+		case n.RDMA == nil:
+			why = "no RDMA device"
+		case !slices.ContainsFunc(n.RDMA.Ports, rdma.Port.Active):
 			why = "no active port"
 		}
-		lines.add("nic", r.Visible.RDMANode(n.Name()), "", n.Name()+" "+about, why)
+		lines.add(r.Visible.RDMANode(n.Name()), "", strings.TrimLeft(n.Name()+" "+about, " "), why)
 	}
 	return lines
 }

@@ -49,24 +49,22 @@ func columns(text string) string {
 
 // Topo writes the matrix of GPUs and NICs, and a line about each of them.
 func Topo(w io.Writer, r *report.Report) error {
-	return topo(w, r, func(r *report.Report) string { return columns(devices(r)) })
+	return topo(w, r, columns(devices(r)))
 }
 
 // topo writes the matrix, a list of devices and the legend.
-func topo(w io.Writer, r *report.Report, devices func(*report.Report) string) error {
+func topo(w io.Writer, r *report.Report, list string) error {
 	above, below := view.Nothing(&r.Node), ""
 	if above == "" {
 		above, below = matrix(r, terminal.Columns(w)), "\n"+legend(r)
 	}
-	list := ""
-	if len(r.Matrix.GPUs)+len(r.Matrix.NICs) > 0 {
-		list = devices(r)
+	if len(r.Matrix.GPUs)+len(r.Matrix.NICs) == 0 {
+		list = ""
 	}
 	return write(w, above, "\n", list, below, problems(r))
 }
 
-// matrix has a row for each GPU and a column for each NIC. On a terminal, a matrix that is
-// wider than it is written in parts, one below the other.
+// matrix has a row for each GPU and a column for each NIC.
 func matrix(r *report.Report, width int) string {
 	var nics []int
 	for i, n := range r.Matrix.NICs {
@@ -74,24 +72,26 @@ func matrix(r *report.Report, width int) string {
 			nics = append(nics, i)
 		}
 	}
-	left := len(r.Matrix.NICs) - len(nics)
-	var out string
-	for first := true; first || len(nics) > 0; first = false {
-		n := len(nics)
-		part := matrixOf(r, nics[:n])
-		for width > 0 && n > 1 && widest(part) > width {
-			n--
-			part = matrixOf(r, nics[:n])
-		}
-		if !first {
-			out += "\n"
-		}
-		out, nics = out+part, nics[n:]
-	}
-	if left > 0 {
+	out := inParts(len(nics), width, func(from, to int) string { return matrixOf(r, nics[from:to]) })
+	if left := len(r.Matrix.NICs) - len(nics); left > 0 {
 		out += fmt.Sprintf("%d virtual functions have the levels of their physical functions (-o json lists them)\n", left)
 	}
 	return out
+}
+
+// inParts is a table of a number of columns. On a terminal, a table that is wider than it is written
+// in parts, one below the other.
+func inParts(count, width int, part func(from, to int) string) string {
+	var parts []string
+	for from := 0; from < count || len(parts) == 0; {
+		to := count
+		for width > 0 && to > from+1 && widest(part(from, to)) > width {
+			to--
+		}
+		parts = append(parts, part(from, to))
+		from = to
+	}
+	return strings.Join(parts, "\n")
 }
 
 func widest(table string) (most int) {
@@ -135,13 +135,17 @@ func devices(r *report.Report) string {
 		if view.Folded(&r.Node, &n) {
 			continue
 		}
-		what, drv := "software device", "-"
-		if n.Function != nil {
-			what, drv = view.Product(n.Function), view.Driver(n.Function)
-		}
-		fmt.Fprintf(&t, "%s\t%s\t%s\t%s\t%s\n", cmp.Or(n.Name(), "-"), cmp.Or(n.Address(), "-"), what, drv, view.NICNote(&n))
+		t.WriteString(nicLine(&n))
 	}
 	return t.String()
+}
+
+func nicLine(n *topology.NIC) string {
+	what, driver := "software device", "-"
+	if n.Function != nil {
+		what, driver = view.Product(n.Function), view.Driver(n.Function)
+	}
+	return strings.Join([]string{cmp.Or(n.Name(), "-"), cmp.Or(n.Address(), "-"), what, driver, view.NICNote(n)}, "\t") + "\n"
 }
 
 // legend explains the levels, and what they are based on.
@@ -173,79 +177,54 @@ func problems(r *report.Report) string {
 // TopoWide writes the matrix and, in addition to what Topo says about each device, its
 // role, link, NUMA node, IOMMU group, firmware and network devices.
 func TopoWide(w io.Writer, r *report.Report) error {
-	return topo(w, r, func(r *report.Report) string { return inParts(wideDevices(r), terminal.Columns(w)) })
-}
-
-// inParts aligns cells that are separated by tabs. On a terminal, a table that is wider than it is
-// written in parts, one below the other, each with the first column.
-func inParts(text string, width int) string {
-	table := columns(text)
-	if width == 0 || widest(table) <= width {
-		return table
-	}
-	var rows [][]string
-	count := 0
-	for line := range strings.Lines(text) {
-		rows = append(rows, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
-		count = max(count, len(rows[len(rows)-1]))
-	}
-	part := func(from, to int) string {
+	rows := wideDevices(r)
+	return topo(w, r, inParts(len(rows[0])-1, terminal.Columns(w), func(from, to int) string {
 		var t strings.Builder
-		for _, row := range rows {
-			from, to := min(from, len(row)), min(to, len(row))
-			t.WriteString(strings.Join(append([]string{row[0]}, row[from:to]...), "\t") + "\n")
+		for _, row := range rows { // each part has the name
+			rest := row[min(1+from, len(row)):min(1+to, len(row))]
+			t.WriteString(strings.Join(append([]string{row[0]}, rest...), "\t") + "\n")
 		}
 		return columns(t.String())
-	}
-	var parts []string
-	for from := 1; from < count; {
-		to := from + 1
-		for to < count && widest(part(from, to+1)) <= width {
-			to++
-		}
-		parts = append(parts, part(from, to))
-		from = to
-	}
-	return strings.Join(parts, "\n")
+	}))
 }
 
-func wideDevices(r *report.Report) string {
-	var t strings.Builder
-	t.WriteString("NAME\tADDRESS\tPRODUCT\tROLE\tLINK\tNUMA\tIOMMU\tFIRMWARE\tBOARD\tNETDEV\tDRIVER\n")
+// wideDevices are the rows of a table, of which the first is its head.
+func wideDevices(r *report.Report) [][]string {
+	rows := [][]string{strings.Fields("NAME ADDRESS PRODUCT ROLE LINK NUMA IOMMU FIRMWARE BOARD NETDEV DRIVER")}
 	for i, g := range r.Matrix.GPUs {
 		role := "GPU"
 		if !g.Counts() {
 			role = "GPU, not supported"
 		}
-		t.WriteString(wideRow(r, fmt.Sprintf("GPU%d", i), role, g.Function, nil))
+		rows = append(rows, wideRow(r, fmt.Sprintf("GPU%d", i), role, g.Function, nil))
 	}
 	for _, n := range r.Matrix.NICs {
 		switch {
 		case view.Folded(&r.Node, &n):
 		case n.Function == nil:
-			fmt.Fprintf(&t, "%s\t%s\t-\t%s\n", cmp.Or(n.Name(), "-"), cmp.Or(n.Address(), "-"), role(r, &n))
+			rows = append(rows, []string{cmp.Or(n.Name(), "-"), cmp.Or(n.Address(), "-"), "-", role(r, &n)})
 		default:
-			t.WriteString(wideRow(r, cmp.Or(n.Name(), "-"), role(r, &n), n.Function, &n))
+			rows = append(rows, wideRow(r, cmp.Or(n.Name(), "-"), role(r, &n), n.Function, &n))
 		}
 	}
 	for i := range r.PCI.Functions {
 		if f := &r.PCI.Functions[i]; f.DataDirectOf != nil {
-			t.WriteString(wideRow(r, "-", "data direct", f, nil))
+			rows = append(rows, wideRow(r, "-", "data direct", f, nil))
 		}
 	}
-	return t.String()
+	return rows
 }
 
-func wideRow(r *report.Report, name, role string, f *pci.Function, n *topology.NIC) string {
+func wideRow(r *report.Report, name, role string, f *pci.Function, n *topology.NIC) []string {
 	firmware, board, netdevs := "-", "-", "-"
 	if n != nil && n.RDMA != nil {
 		firmware, board = cmp.Or(sanitize.Terminal(n.RDMA.Firmware), "-"), cmp.Or(sanitize.Terminal(n.RDMA.Board), "-")
 		netdevs = cmp.Or(sanitize.Terminal(strings.Join(n.RDMA.NetDevs, ",")), "-")
 	}
-	return strings.Join([]string{
+	return []string{
 		name, f.Address.String(), view.Product(f), role, link(f.Link), numa(f.NearNUMA), group(f, r.Platform.IOMMU.Types[f.IOMMUGroup]),
 		firmware, board, netdevs, view.Driver(f),
-	}, "\t") + "\n"
+	}
 }
 
 func role(r *report.Report, n *topology.NIC) string {
