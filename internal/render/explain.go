@@ -162,10 +162,7 @@ func someNICs(r *report.Report, list []int) string {
 }
 
 func nicNames(r *report.Report, list []int) string {
-	names := make([]string, len(list))
-	for i, n := range list {
-		names[i] = view.NICName(&r.Matrix.NICs[n])
-	}
+	names := finding.Map(list, func(n int) string { return view.NICName(&r.Matrix.NICs[n]) })
 	return strings.Join(names, " ")
 }
 

@@ -18,7 +18,7 @@ type Writer struct {
 	to    io.Writer
 	width int
 	color bool
-	line  strings.Builder // that has no end yet
+	line  string // that has no end yet
 }
 
 // NewWriter returns a writer that breaks lines at a width in columns, and none at a width of
@@ -44,14 +44,12 @@ func (w *Writer) Write(text []byte) (int, error) {
 	if w.width < narrowest && !w.color {
 		return w.to.Write(text)
 	}
-	w.line.Write(text)
-	lines := w.line.String()
+	lines := w.line + string(text)
 	whole := 1 + strings.LastIndexByte(lines, '\n')
+	w.line = lines[whole:]
 	if whole == 0 {
 		return len(text), nil
 	}
-	w.line.Reset()
-	w.line.WriteString(lines[whole:])
 	if _, err := io.WriteString(w.to, w.shown(lines[:whole])); err != nil {
 		return 0, err
 	}
@@ -60,17 +58,17 @@ func (w *Writer) Write(text []byte) (int, error) {
 
 // Close writes a last line without end. It does not close what it writes to.
 func (w *Writer) Close() error {
-	if w.line.Len() == 0 {
+	if w.line == "" {
 		return nil
 	}
-	_, err := io.WriteString(w.to, w.shown(w.line.String()))
-	w.line.Reset()
+	_, err := io.WriteString(w.to, w.shown(w.line))
+	w.line = ""
 	return err
 }
 
 func (w *Writer) shown(text string) string {
 	if w.width >= narrowest {
-		text = Break(text, w.width)
+		text = broken(text, w.width)
 	}
 	if w.color {
 		text = paint(text)
@@ -78,8 +76,8 @@ func (w *Writer) shown(text string) string {
 	return text
 }
 
-// Break breaks the lines of a text that are wider than a number of columns.
-func Break(text string, width int) string {
+// broken breaks the lines of a text that are wider than a number of columns.
+func broken(text string, width int) string {
 	var out strings.Builder
 	for line := range strings.SplitAfterSeq(text, "\n") {
 		body, end := strings.CutSuffix(line, "\n")

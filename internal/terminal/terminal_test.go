@@ -37,10 +37,10 @@ s-terminal-can-be and more
 ノード名前 ノード名前 ノード
 
 the end`
-	if diff := cmp.Diff(want, Break(text, 40)); diff != "" {
+	if diff := cmp.Diff(want, broken(text, 40)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := Break(text, 200); got != text {
+	if got := broken(text, 200); got != text {
 		t.Errorf("broken without need:\n%s", got)
 	}
 	for _, size := range []int{1, 3, 7, len(text)} { // however the text is cut into pieces
@@ -102,7 +102,7 @@ func FuzzBreak(f *testing.F) {
 		if width < narrowest || width > 300 {
 			return
 		}
-		out := Break(text, width)
+		out := broken(text, width)
 		ascii := !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' || r > '~' })
 		for line := range strings.Lines(out) {
 			if w := displaywidth.String(strings.TrimSuffix(line, "\n")); ascii && w > width {

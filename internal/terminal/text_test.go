@@ -8,12 +8,12 @@ import (
 // TestWhole: a command runs over the edge instead of being broken, and nothing else does.
 func TestWhole(t *testing.T) {
 	const command = "dkms build --force nvidia/570.86.15 && dkms install --force nvidia/570.86.15"
-	got := Break("WARN  peermem  rebuild the driver: "+Whole(command)+" and load it again\n", 40)
+	got := broken("WARN  peermem  rebuild the driver: "+Whole(command)+" and load it again\n", 40)
 	want := "WARN  peermem  rebuild the driver:\n               " + command + "\n               and load it again\n"
 	if got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := Break("  "+Whole("a b")+"\n", 40); got != "  a b\n" {
+	if got := broken("  "+Whole("a b")+"\n", 40); got != "  a b\n" {
 		t.Errorf("%q", got)
 	}
 }
