@@ -110,8 +110,7 @@ func sawGIDs(p *container.GIDTable) string {
 		return finding.Saw(p.File(), "empty")
 	}
 	entries := finding.Map(p.GIDs, func(g rdma.GID) string {
-		return fmt.Sprintf("%d %s "+
-			"%s", g.Index, g.Type, gidKind(g))
+		return fmt.Sprintf("%d %s %s", g.Index, g.Type, gidKind(g))
 	})
 	return finding.Saw(p.File(), strings.Join(entries, ", "))
 }
@@ -129,6 +128,8 @@ func gidKind(g rdma.GID) string {
 func (f *judged) usableGID(g rdma.GID) bool {
 	return assign.Here{Node: f.Node, Visible: f.Pod.Visible}.UsableGID(g)
 }
+
+func (f *judged) usableEntry(g *rdma.GID) bool { return g != nil && f.usableGID(*g) }
 
 func (f *judged) usableIPv4(g rdma.GID) bool { return f.usableGID(g) && g.IPv4() }
 
@@ -162,7 +163,7 @@ func (f *judged) badChoices() (bad finding.Subjects) {
 			}
 			index, what := chosenGID(p.GIDs, wish), "empty"
 			g := entry(p, index)
-			if g != nil && f.usableGID(*g) {
+			if f.usableEntry(g) {
 				continue
 			} else if g != nil {
 				what = g.Type + " " + gidKind(*g)
@@ -182,7 +183,7 @@ func (f *judged) firstIndexes() string {
 	ports := map[string]int{}
 	for _, p := range f.rocePorts() {
 		g := entry(p, chosenGID(p.GIDs, frameworks.NewGIDWish(frameworks.GIDChoosers[0], f.Pod.Environment.Variables)))
-		if g == nil || !f.usableGID(*g) {
+		if !f.usableEntry(g) {
 			g = &p.GIDs[slices.IndexFunc(p.GIDs, f.usableGID)]
 		}
 		text := fmt.Sprintf("GID index %d (%s)", g.Index, gidKind(*g))
@@ -204,6 +205,7 @@ var gidIndex = check{
 		none := f.indexesThat(func(g *rdma.GID) bool { return g == nil })
 		wrong := f.indexesThat(func(g *rdma.GID) bool { return g != nil && !f.usableGID(*g) })
 		given := len(frameworks.GIDIndexes(f.Pod.Environment.Variables)) > 0
+		unread := func(p *container.GIDTable) bool { return p.Unread }
 		switch {
 		case none.Any():
 			return finding.Fail("GIDIndexWrong", "no GID has this index: %s", none).Of(none).
@@ -212,15 +214,11 @@ var gidIndex = check{
 			return finding.Warn("GIDIndexWrong", "this index is not one of RoCE v2 with a routable address: "+
 				"%s", wrong).
 				Of(wrong).Do(f.gidIndexFix()...)
-		case given && len(f.rocePorts()) > 0 && f.tablesRead():
+		case given && len(f.rocePorts()) > 0 && !slices.ContainsFunc(f.rocePorts(), unread):
 			return finding.OK("RoCE v2 with a routable address on all ports")
 		}
 		return finding.Said{}
 	},
-}
-
-func (f *judged) tablesRead() bool {
-	return !slices.ContainsFunc(f.rocePorts(), func(p *container.GIDTable) bool { return p.Unread })
 }
 
 // indexesThat names the variables with ports whose entry of that index, nil for none, is as

@@ -49,22 +49,24 @@ var lockedMemory = check{
 // limited says what a process cannot do that has a limit.
 func limited(p *container.Process) finding.Said {
 	limit := limitText(p.Locked.Bytes)
-	seen := []string{finding.Saw(container.LimitsFile, fmt.Sprintf("Max locked memory %d "+
-		"bytes", p.Locked.Bytes)), sawCapabilities(p)}
+	effective := container.HasCapability(p.Capabilities.Effective, container.CapIPCLock)
+	bounding := container.HasCapability(p.Capabilities.Bounding, container.CapIPCLock)
+	seen := []string{
+		finding.Saw(container.LimitsFile, fmt.Sprintf("Max locked memory %d bytes", p.Locked.Bytes)), sawCapabilities(p),
+	}
 	switch {
 	case p.Locked.Bytes > lowLimit:
 		return finding.Warn("LockedMemoryLow", "at most %s, beyond which registering memory fails", limit).
 			Do(addIPCLock, "for any user "+raiseLimit).Saw(seen...)
-	case inOwnUsers(p):
+	case effective && p.OwnUsers == tristate.True:
 		return finding.Fail("IPCLockIneffective", "at most %s; IPC_LOCK was added, but has no effect in a "+
 			"user namespace: "+enomem, limit).
 			Do("spec.hostUsers: true with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit).
 			Saw(seen...).Saw(finding.Saw(container.UIDMapFile, "not the machine's own"))
-	case onlyBounding(p):
+	case bounding && !effective && p.User != 0:
 		return finding.Fail("IPCLockIneffective", "at most %s; IPC_LOCK was added, but has no effect for a "+
 			"user other than root (it is in the bounding set alone): "+enomem, limit).
-			Do("securityContext.runAsUser: 0 with IPC_LOCK in securityContext.capabilities.add", "or "+
-				""+raiseLimit).
+			Do("securityContext.runAsUser: 0 with IPC_LOCK in securityContext.capabilities.add", "or "+raiseLimit).
 			Saw(seen...)
 	}
 	return finding.Fail("LockedMemoryLow", "at most %s: "+enomem, limit).
@@ -79,16 +81,6 @@ func (f *judged) capable(capability int) tristate.State {
 		return tristate.Unknown
 	}
 	return tristate.And(tristate.Of(container.HasCapability(p.Capabilities.Effective, capability)), tristate.Not(p.OwnUsers))
-}
-
-// inOwnUsers: the process has CAP_IPC_LOCK, in a user namespace of its own.
-func inOwnUsers(p *container.Process) bool {
-	return container.HasCapability(p.Capabilities.Effective, container.CapIPCLock) && p.OwnUsers == tristate.True
-}
-
-// onlyBounding: CAP_IPC_LOCK was added, and the process is not root.
-func onlyBounding(p *container.Process) bool {
-	return p.User != 0 && container.HasCapability(p.Capabilities.Bounding, container.CapIPCLock) && !container.HasCapability(p.Capabilities.Effective, container.CapIPCLock)
 }
 
 // limitText is a limit in a unit of which it has a whole number.

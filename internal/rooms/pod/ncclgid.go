@@ -44,16 +44,8 @@ func chosenGID(gids []rdma.GID, wish frameworks.GIDWish) int {
 func ipv4Family(g rdma.GID) bool {
 	mapped := [12]byte{10: 0xff, 11: 0xff}
 	multicast := [12]byte{0: 0xff, 1: 0x0e, 10: 0xff, 11: 0xff}
-	bytes := gidBytes(g)
+	bytes := g.Address.As16() // zeros for an empty entry
 	return slices.Contains([][12]byte{mapped, multicast}, [12]byte(bytes[:12]))
-}
-
-// gidBytes are zeros for an empty entry.
-func gidBytes(g rdma.GID) [16]byte {
-	if !g.Address.IsValid() {
-		return [16]byte{}
-	}
-	return g.Address.As16()
 }
 
 // ncclValid: neither empty nor link-local (validGid).
@@ -76,12 +68,12 @@ func inRange(of *netip.Prefix, g rdma.GID) bool {
 	if of == nil {
 		return true
 	}
-	address := netip.AddrFrom16(gidBytes(g))
+	bytes := g.Address.As16()
+	address := netip.AddrFrom16(bytes)
 	if of.Addr().Is4() {
-		bytes := address.As16()
 		address = netip.AddrFrom4([4]byte(bytes[12:]))
 	}
-	return of.IsValid() && netip.PrefixFrom(of.Addr(), of.Bits()).Masked() == netip.PrefixFrom(address, of.Bits()).Masked()
+	return of.Contains(address)
 }
 
 const dropIndex = "remove the variable from spec.containers[].env: NCCL 2.21 or newer, NVSHMEM and UCX " +
@@ -118,8 +110,7 @@ func (f *judged) gidIndexFix() []string {
 // port has any such entry.
 func (f *judged) choiceUsable(wish frameworks.GIDWish) bool {
 	return !slices.ContainsFunc(f.rocePorts(), func(p *container.GIDTable) bool {
-		g := entry(p, chosenGID(p.GIDs, wish))
-		return !p.Unread && slices.ContainsFunc(p.GIDs, f.usableGID) && (g == nil || !f.usableGID(*g))
+		return !p.Unread && slices.ContainsFunc(p.GIDs, f.usableGID) && !f.usableEntry(entry(p, chosenGID(p.GIDs, wish)))
 	})
 }
 
@@ -130,10 +121,7 @@ func (f *judged) commonIndex() int {
 		return -1
 	}
 	for _, g := range ports[0].GIDs {
-		lacks := func(p *container.GIDTable) bool {
-			same := entry(p, g.Index)
-			return same == nil || !f.usableGID(*same)
-		}
+		lacks := func(p *container.GIDTable) bool { return !f.usableEntry(entry(p, g.Index)) }
 		if !slices.ContainsFunc(ports, lacks) {
 			return g.Index
 		}

@@ -8,7 +8,6 @@ import (
 	"gdr-features/internal/fleet/image"
 	"gdr-features/internal/fleet/mechanism"
 	"gdr-features/internal/rooms/frameworks"
-	"gdr-features/source/family"
 )
 
 // ncclPlugin: NCCL uses NICs of some families only by a network plugin, which needs libfabric.
@@ -51,7 +50,7 @@ func (f *judged) wantsPlugin() bool {
 		rows := mechanism.For(p.Name, "")
 		return p.Name == "nccl" || len(rows) > 0 && slices.Contains(rows[0].Through, "nccl")
 	})
-	return nccl && !slices.ContainsFunc(f.familiesInQuestion(), func(n *family.NIC) bool { return n.NCCLPlugin == nil })
+	return nccl && f.allOf(onlyByPlugin)
 }
 
 // allocator: memory that PyTorch allocates with expandable_segments is mapped in pieces

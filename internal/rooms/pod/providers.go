@@ -46,9 +46,8 @@ var verbsProvider = check{
 
 // wrongProvider says why libibverbs does not load a provider.
 func (f *judged) wrongProvider() finding.Said {
-	i := f.Pod.Image
-	release := orUnknown(i.Verbs.Release())
-	unread, missing, other := f.providersThat(unreadProvider(i)), f.providersThat(missingProvider(i)), f.providersThat(otherProvider(i))
+	release := orUnknown(f.Pod.Image.Verbs.Release())
+	unread, missing, other := f.providersThat(f.unreadProvider), f.providersThat(f.missingProvider), f.providersThat(f.otherProvider)
 	refused, unlisted := f.providersThat(refusedProvider), f.providersThat(unlistedProvider)
 	switch {
 	case unread.Any():
@@ -64,44 +63,41 @@ func (f *judged) wrongProvider() finding.Said {
 			"what it needs: %s", refused).Of(refused).Do(oneRelease)
 	case unlisted.Any():
 		return finding.Fail("ProviderNotListed", "the provider is here, and no file in %s names it, so that "+
-			"libibverbs does not load it: %s", i.ConfigDir, unlisted).Of(unlisted).
+			"libibverbs does not load it: %s", f.Pod.Image.ConfigDir, unlisted).Of(unlisted).
 			Do("install the whole package of the provider in the image, or add a file " +
-				"" + i.ConfigDir + "/NAME.driver with the line: driver NAME")
+				f.Pod.Image.ConfigDir + "/NAME.driver with the line: driver NAME")
 	}
 	return finding.Said{}
 }
 
 // What may be wrong with a provider; "" where it is not.
 
-func unreadProvider(i *image.Image) func(*image.Provider) string {
-	return func(p *image.Provider) string {
-		switch {
-		case p.Err != nil:
-			return p.Err.Error()
-		case p.Listed == "" && i.ListErr != nil:
-			return i.ListErr.Error()
-		}
+func (f *judged) unreadProvider(p *image.Provider) string {
+	switch {
+	case p.Err != nil:
+		return p.Err.Error()
+	case p.Listed == "" && f.Pod.Image.ListErr != nil:
+		return f.Pod.Image.ListErr.Error()
+	}
+	return ""
+}
+
+func (f *judged) missingProvider(p *image.Provider) string {
+	if p.Library != nil || p.Other != "" {
 		return ""
 	}
+	return f.fileOf(p)
 }
 
-func missingProvider(i *image.Image) func(*image.Provider) string {
-	return func(p *image.Provider) string {
-		if p.Library != nil || p.Other != "" {
-			return ""
-		}
-		return "lib" + p.Name + i.Suffix
+func (f *judged) otherProvider(p *image.Provider) string {
+	if p.Library != nil || p.Other == "" {
+		return ""
 	}
+	return fmt.Sprintf("%s is looked for, and %s is here", f.fileOf(p), p.Other)
 }
 
-func otherProvider(i *image.Image) func(*image.Provider) string {
-	return func(p *image.Provider) string {
-		if p.Library != nil || p.Other == "" {
-			return ""
-		}
-		return fmt.Sprintf("lib%s%s is looked for, and %s is here", p.Name, i.Suffix, p.Other)
-	}
-}
+// fileOf is the name of the file that libibverbs looks for.
+func (f *judged) fileOf(p *image.Provider) string { return "lib" + p.Name + f.Pod.Image.Suffix }
 
 func refusedProvider(p *image.Provider) string {
 	if p.Library == nil || len(p.Library.Lacks) == 0 {
@@ -156,21 +152,19 @@ func (f *judged) sawProvider(p *image.Provider) string {
 	case p.Other != "":
 		return finding.SawFile(p.Other, tristate.True)
 	}
-	return finding.SawMissing(f.Pod.Image.ProviderDir + "/lib" + p.Name + f.Pod.Image.Suffix)
+	return finding.SawMissing(f.Pod.Image.ProviderDir + "/" + f.fileOf(p))
 }
 
 // providerPackage says where to get a provider that is missing.
 func (f *judged) providerPackage() []string {
-	var news []string
+	fixes := []string{"install in the image ibverbs-providers (Debian, Ubuntu) or libibverbs (RHEL) of " +
+		"libibverbs' own release"}
 	for _, of := range f.familiesInQuestion() {
 		if since := of.Provider.Since; since != "" {
-			news = append(news, fmt.Sprintf("%s needs rdma-core %s or newer, or "+
-				"%s", of.Name, since, of.Help.Library))
+			fixes = append(fixes, of.Name+" needs rdma-core "+since+" or newer, or "+of.Help.Library)
 		}
 	}
-	fix := "install in the image ibverbs-providers (Debian, Ubuntu) or libibverbs (RHEL) of libibverbs' own " +
-		"release"
-	return append([]string{fix}, news...)
+	return fixes
 }
 
 // otherABI names the NICs whose driver has an interface that the provider does not support.

@@ -2,7 +2,6 @@ package pod
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -42,26 +41,22 @@ const imageTimeout = 10 * time.Second
 func Read(ctx context.Context, root *host.FS, here assign.Here, q Question) (c *Container, problems []error) {
 	var seen container.State
 	if !q.Elsewhere {
-		var err error
-		seen, err = read(ctx, "what this container may use", func() (container.State, error) {
-			return container.Read(root, here.Visible, eligible(here.Node)), nil
+		seen, problems = read(ctx, "what this container may use", func() container.State {
+			return container.Read(root, here.Visible, eligible(here.Node))
 		})
-		problems = append(with(problems, err), seen.Problems...)
+		problems = append(problems, seen.Problems...)
 	}
-	var libraries *image.Image
-	unread := false
+	c = newContainer(here, q, withoutRanged(seen, root.Live(), q.Variables))
 	if q.Image != nil {
 		ctx, cancel := context.WithTimeout(ctx, imageTimeout)
 		defer cancel()
-		var err error
-		libraries, err = read(ctx, "libraries of the "+
-			"image", func() (*image.Image, error) { return image.Read(q.Image, q.Variables), nil })
-		if problems, unread = with(problems, err), err != nil; libraries != nil {
-			problems = append(problems, libraries.Problems...)
+		var unread []error
+		c.Image, unread = read(ctx, "libraries of the image", func() *image.Image { return image.Read(q.Image, q.Variables) })
+		problems = append(problems, unread...)
+		if c.ImageUnread = unread != nil; c.Image != nil {
+			problems = append(problems, c.Image.Problems...)
 		}
 	}
-	c = newContainer(here, q, withoutRanged(seen, root.Live(), q.Variables))
-	c.Image, c.ImageUnread = libraries, unread
 	c.Environment.ReadFiles(q.ReadFile)
 	return c, problems
 }
@@ -80,20 +75,13 @@ func withoutRanged(c container.State, live bool, variables map[string]string) co
 	return c
 }
 
-// read waits for a reading until the context ends. The error of a timeout has the name.
-func read[T any](ctx context.Context, name string, reading func() (T, error)) (T, error) {
-	value, err := deadline.Async(reading)(ctx)
-	if errors.Is(err, deadline.ErrTimeout) {
-		err = fmt.Errorf("%s: %w", name, err)
+// read waits for a reading until the context ends: then that is a problem, with the name.
+func read[T any](ctx context.Context, name string, reading func() T) (T, []error) {
+	value, err := deadline.Async(func() (T, error) { return reading(), nil })(ctx)
+	if err != nil {
+		return value, []error{fmt.Errorf("%s: %w", name, err)}
 	}
-	return value, err
-}
-
-func with(problems []error, err error) []error {
-	if err == nil {
-		return problems
-	}
-	return append(problems, err)
+	return value, nil
 }
 
 // eligible are the RDMA devices of eligible NICs.
