@@ -9,7 +9,6 @@ import (
 
 	"gdr-features/internal/fleet/mechanism"
 	"gdr-features/internal/rooms/assign"
-	"gdr-features/source/family"
 )
 
 const mooncakePort = "MC_IB_PORT"
@@ -174,30 +173,23 @@ func writeMooncake(m *assign.Assignment) Settings {
 	return s
 }
 
-// mooncakeNames are the names of the GPUs, "cuda:0", numbered for each family from 0; "" for
-// those that Mooncake has none for.
+// mooncakeNames are the names of the GPUs, "cuda:0", numbered for each family from 0 (GPU_PREFIX of
+// mooncake-transfer-engine/include/gpu_vendor); "" for those that Mooncake has none for.
 func mooncakeNames(m *assign.Assignment) []string {
 	names := make([]string, len(m.Choices))
 	count := map[string]int{}
 	for i, c := range m.Choices {
-		if prefix := mooncakePrefix(c.GPU.GPU); prefix != "" {
-			names[i] = prefix + strconv.Itoa(count[prefix])
-			count[prefix]++
+		prefix := "cuda:"
+		switch gpu := c.GPU.GPU; {
+		case gpu.RCCL:
+			prefix = "hip:"
+		case !gpu.CUDA:
+			continue
 		}
+		names[i] = prefix + strconv.Itoa(count[prefix])
+		count[prefix]++
 	}
 	return names
-}
-
-// mooncakePrefix is what stands before a GPU's number (GPU_PREFIX of
-// mooncake-transfer-engine/include/gpu_vendor); "" where Mooncake has none.
-func mooncakePrefix(gpu *family.GPU) string {
-	switch {
-	case gpu.CUDA:
-		return "cuda:"
-	case gpu.RCCL:
-		return "hip:"
-	}
-	return ""
 }
 
 // split lists the names of preferred NICs and of the others.

@@ -15,9 +15,6 @@ const (
 	hipDevices  = "HIP_VISIBLE_DEVICES"
 )
 
-// Selectors are the names of the variables that Select reads.
-var Selectors = [...]string{cudaDevices, deviceOrder, rocrDevices, hipDevices}
-
 // Candidate is a GPU that a process has the node of.
 type Candidate struct {
 	CUDA bool   // NVIDIA's; the others are AMD's

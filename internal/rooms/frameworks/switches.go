@@ -336,7 +336,10 @@ var Allocators = [...]string{"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "P
 
 // Read are the names of all variables that this package looks at.
 func Read() []string {
-	names := []string{MergeNICs, CrossNIC, ucxMNNVL, GINType, GINEnable, CuMem, EnableIBGDA, IBGDAHandler, HCAPrefix}
+	names := []string{
+		MergeNICs, CrossNIC, ucxMNNVL, GINType, GINEnable, CuMem, EnableIBGDA, IBGDAHandler, HCAPrefix,
+		cudaDevices, deviceOrder, rocrDevices, hipDevices,
+	}
 	for _, row := range judges {
 		names = append(names, row.variable)
 	}
@@ -346,5 +349,5 @@ func Read() []string {
 	for _, chooser := range GIDChoosers {
 		names = append(names, chooser+addrFamily, chooser+addrRange, chooser+roceVersion)
 	}
-	return slices.Concat(names, gidIndexes[:], Selectors[:], Allocators[:])
+	return slices.Concat(names, gidIndexes[:], Allocators[:])
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"gdr-features/internal/rooms/assign"
-	"gdr-features/tristate"
 )
 
 const ucxDevices = "UCX_NET_DEVICES"
@@ -50,10 +49,10 @@ func judgeUCX(j *judge, f *Finding) {
 			listed = with(listed, j.ucxNIC(f, name, exclude))
 		}
 	}
-	before := len(f.Problems)
-	j.list(f, func(nic *assign.NIC) bool { return slices.Contains(listed, nic) != exclude })
-	if before == 0 && !exclude && f.State == tristate.False {
-		f.MayBeMeant = j.ofOneProcess(listed)
+	if exclude {
+		j.list(f, func(nic *assign.NIC) bool { return !slices.Contains(listed, nic) })
+	} else {
+		j.listOfProcess(f, listed)
 	}
 }
 
