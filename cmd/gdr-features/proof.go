@@ -18,6 +18,7 @@ import (
 	"gdr-features/internal/rooms/explain"
 	"gdr-features/internal/rooms/proof"
 	"gdr-features/internal/rooms/snapshot"
+	"gdr-features/internal/show"
 	"gdr-features/tristate"
 )
 
@@ -85,7 +86,7 @@ func (a *app) planProof(ctx context.Context, format, file string) error {
 	plan := proof.New(hereOf(&r), facts)
 	var text bytes.Buffer
 	if format == "json" {
-		err = plan.JSON(&text)
+		err = show.JSON(&text, plan)
 	} else {
 		err = plan.Script(&text)
 	}
@@ -149,11 +150,12 @@ Exit status: 0 all GPUs were measured, and all lines about them are true; 2 one 
 			if err != nil {
 				return err
 			}
-			write, to := r.Text, a.page
 			if format == "json" {
-				write, to = r.JSON, a.out
+				err = show.JSON(a.out, r)
+			} else {
+				err = r.Text(a.page)
 			}
-			if err := write(to); err != nil {
+			if err != nil {
 				return err
 			}
 			return cli.StatusOf(r.State)

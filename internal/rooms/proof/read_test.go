@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gdr-features/internal/rooms/proof"
+	"gdr-features/internal/show"
 	"gdr-features/tristate"
 )
 
@@ -420,7 +421,7 @@ func TestText(t *testing.T) {
 	if err := r.Text(&text); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.JSON(&data); err != nil {
+	if err := show.JSON(&data, r); err != nil {
 		t.Fatal(err)
 	}
 	for _, out := range []string{text.String(), data.String()} {

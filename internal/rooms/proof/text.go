@@ -8,15 +8,8 @@ import (
 	"text/tabwriter"
 
 	"gdr-features/internal/sanitize"
-	"gdr-features/internal/show"
 	"gdr-features/tristate"
 )
-
-// JSON writes a plan as data.
-func (p *Plan) JSON(w io.Writer) error { return show.JSON(w, p) }
-
-// JSON writes a result as data.
-func (r *Result) JSON(w io.Writer) error { return show.JSON(w, r) }
 
 // Because adds what the node tells about the lines that are not true.
 func (r *Result) Because(node func(l *Line) string) {
