@@ -27,8 +27,8 @@ var (
 	checks = slices.Concat(ofProcess, ofOthers)
 )
 
-// Check returns the findings about a container on a node. There are none where the findings
-// about the node end with its hardware, or were made without what advice needs.
+// Check returns the findings about a container on a node; none where those about the node end with
+// its hardware, or were made without what advice needs.
 func Check(node *verdict.Node, c *Container) []finding.Finding {
 	if findings.HardwareAlone(node) || node.Kmod.Advice == nil {
 		return nil

@@ -89,8 +89,7 @@ func (f *judged) sawGPUNodes() []string {
 	})
 }
 
-// gpuNodesThat names the nodes of the container's GPUs that this process may use, may not
-// use, or may use as far as is known.
+// gpuNodesThat names the nodes of the container's GPUs by whether this process may use them.
 func (f *judged) gpuNodesThat(state tristate.State) (nodes finding.Subjects) {
 	for _, c := range f.Pod.Map.Choices {
 		gpu := f.Pod.Visible.GPUs[c.GPU.Address]
@@ -105,8 +104,7 @@ func (f *judged) gpuNodesThat(state tristate.State) (nodes finding.Subjects) {
 	return nodes
 }
 
-// verbsNodes: the NICs nearest to these GPUs. Where no port of the machine is active, the
-// check of ports says so.
+// verbsNodes: the NICs nearest to these GPUs. Where no port is active, the check of ports says so.
 var verbsNodes = check{
 	Name: "verbs-nodes", Sources: []string{"/dev/infiniband", rdma.Class},
 	Codes: []finding.Code{"RDMADeviceElsewhere", "PortDown", "DeviceNodeDenied", "VerbsNodeMissing", "NearNICNotHere", finding.Unreadable},
@@ -161,14 +159,12 @@ func (f *judged) whyNoNIC() finding.Said {
 	return finding.Said{}
 }
 
-// devicesThat are the RDMA devices of eligible NICs that are usable in some way, as far as is
-// known.
+// devicesThat are the RDMA devices of eligible NICs that are usable in some way, or may be.
 func (f *judged) devicesThat(usable func(rdma string) tristate.State) []*rdma.Device {
 	return slices.DeleteFunc(eligible(f.Node), func(d *rdma.Device) bool { return usable(d.Name) == tristate.False })
 }
 
-// elsewhere names the RDMA devices of eligible NICs where all are in other network
-// namespaces.
+// elsewhere names the RDMA devices of eligible NICs where all are in other network namespaces.
 func (f *judged) elsewhere() (devices finding.Subjects) {
 	if len(f.devicesThat(f.Pod.Visible.InNamespace)) > 0 {
 		return devices
@@ -206,8 +202,8 @@ func (f *judged) idleHere(unread bool) (idle finding.Subjects) {
 	return idle
 }
 
-// verbsNodesThat names the nodes of the nearest NICs that are here, or that are not, and that
-// this process may use, may not use, or may use as far as is known.
+// verbsNodesThat names the nodes of the nearest NICs by whether they are here, and whether this
+// process may use them.
 func (f *judged) verbsNodesThat(state tristate.State, here bool) (nodes finding.Subjects) {
 	for _, nic := range f.nearest() {
 		path, there := f.Pod.Visible.RDMANode(nic.RDMA), f.Pod.Visible.NodeVisible(nic.RDMA)

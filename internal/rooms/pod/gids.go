@@ -77,9 +77,8 @@ func (f *judged) wrongGIDs() finding.Said {
 const ownNetwork = "give the Pod a network device of this NIC with an IP address (annotation " +
 	"k8s.v1.cni.cncf.io/networks, resources.limits of the SR-IOV or macvlan network), or spec.hostNetwork: true"
 
-// rocePorts are the ports of the NICs that the GPUs in question should use: those that the
-// container can use, or where it can use none, of its network namespace. Other NICs may be
-// for other things, as storage.
+// rocePorts are the ports of the NICs that the GPUs in question should use (see frameworkMap).
+// Other NICs may be for other things, as storage.
 func (f *judged) rocePorts() []*container.GIDTable {
 	var ports []*container.GIDTable
 	used := f.frameworkMap().Used()
@@ -147,8 +146,8 @@ func entry(p *container.GIDTable, index int) *rdma.GID {
 	return nil
 }
 
-// badChoices names the variables with which a framework chooses an entry that is not usable.
-// One that is told the index does not choose.
+// badChoices names the variables with which a framework that is not told the index chooses an entry
+// that is not usable.
 func (f *judged) badChoices() (bad finding.Subjects) {
 	indexes := frameworks.GIDIndexes(f.Pod.Environment.Variables)
 	for _, chooser := range frameworks.GIDChoosers {
@@ -158,18 +157,16 @@ func (f *judged) badChoices() (bad finding.Subjects) {
 			continue
 		}
 		for _, p := range f.rocePorts() {
-			if p.Unread {
-				continue
-			}
 			index, what := chosenGID(p.GIDs, wish), "empty"
 			g := entry(p, index)
-			if f.usableEntry(g) {
+			if p.Unread || f.usableEntry(g) {
 				continue
-			} else if g != nil {
+			}
+			if g != nil {
 				what = g.Type + " " + gidKind(*g)
 			}
-			bad.Add(fmt.Sprintf("%s on %s: %s takes the entry %d "+
-				"(%s)", strings.Join(wish.Given, " "), portName(p), chooser, index, what),
+			bad.Add(fmt.Sprintf("%s on %s: %s takes the entry %d (%s)",
+				strings.Join(wish.Given, " "), portName(p), chooser, index, what),
 				append(slices.Clone(wish.Given), sawGIDs(p))...)
 		}
 	}
@@ -197,8 +194,7 @@ func (f *judged) firstIndexes() string {
 	return strings.Join(texts, ", ")
 }
 
-// gidIndex: an index in a variable is for the ports of all nodes, and not all tables are
-// alike.
+// gidIndex: an index in a variable is for the ports of all nodes, and not all tables are alike.
 var gidIndex = check{
 	Name: "gid-index", Sources: gidFiles, Codes: []finding.Code{"GIDIndexWrong"},
 	Judge: func(f *judged) finding.Said {
@@ -221,8 +217,7 @@ var gidIndex = check{
 	},
 }
 
-// indexesThat names the variables with ports whose entry of that index, nil for none, is as
-// asked for.
+// indexesThat names the variables with ports whose entry of that index, or nil, is as asked for.
 func (f *judged) indexesThat(is func(*rdma.GID) bool) (variables finding.Subjects) {
 	for _, v := range frameworks.GIDIndexes(f.Pod.Environment.Variables) {
 		for _, p := range f.rocePorts() {

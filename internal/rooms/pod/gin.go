@@ -23,9 +23,8 @@ const (
 	ginEFAGDA = "5"
 )
 
-// ncclGIN: what NCCL's GIN needs, with which GPUs start transfers, as DeepEP from version 2 on
-// does (NVIDIA/nccl docs/userguide/source/usage/deviceapi.rst). That GPU memory is reached at
-// all is the affair of other checks.
+// ncclGIN: what NCCL's GIN needs, with which GPUs start transfers, as DeepEP from version 2 on does
+// (NVIDIA/nccl docs/userguide/source/usage/deviceapi.rst). Other checks judge the ways to GPU memory.
 var ncclGIN = check{
 	Name: "nccl-gin", Codes: []finding.Code{"GINImpossible", "GINFusedNICs"},
 	Judge: func(f *judged) finding.Said {
@@ -71,7 +70,7 @@ func (f *judged) noGIN() finding.Said {
 			Do("use an image with these versions, or newer ones")
 	case f.allOf(onlyByPlugin) && f.gdrCopy() == tristate.False:
 		return finding.Fail("GINImpossible", "GIN over EFA needs GDRCopy, whose device node "+
-			""+container.GDRCopyNode+" cannot be used here").
+			container.GDRCopyNode+" cannot be used here").
 			Do("load gdrdrv 2.5 or newer on the node (GPU Operator: gdrcopy.enabled=true) and give the " +
 				"container its node (NVIDIA_GDRCOPY=enabled in spec.containers[].env)").
 			Saw(f.sawGIN()...).Saw(f.sawGDRCopy())
@@ -110,8 +109,8 @@ func (f *judged) otherMachine() bool {
 	return has.OfVendor(names.Vendor.Value) && names.Product.Value != "" && !has.OfType(names.Product.Value)
 }
 
-// olderKernel: GDAKI is asked for, DMA-BUF is the only way to GPU memory, and the kernel is
-// older than GDAKI asks for with it. A distribution may have brought back what it needs.
+// olderKernel: GDAKI is asked for, DMA-BUF is the only way, and the kernel is older than GDAKI asks
+// for with it. A distribution may have brought back what it needs.
 func (f *judged) olderKernel() bool {
 	return f.ginOf(ginGDAKI) && f.waysHere().OnlyDMABuf() &&
 		f.Platform.Kernel != "" && version.Compare(f.Platform.Kernel, "6.1") < 0

@@ -18,11 +18,10 @@ import (
 // ibgda: what NVSHMEM's IBGDA needs, in which GPUs start transfers themselves. NVSHMEM 3.4.5
 // takes mlx5 NICs alone. It maps the doorbells of a NIC for the GPU, which the driver allows
 // with PeerMappingOverride, or to a process with CAP_SYS_ADMIN; where it cannot, the CPU rings
-// them, by GDRCopy where that is usable (src/modules/transport/ibgda/ibgda.cpp,
-// nvshmemt_init, ibgda_check_gpu_mapping_nic_uar). Versions before 3.4.5 need one of both.
-// EnableStreamMemOPs, which DeepEP's instructions set as well, decides nothing: NVSHMEM takes
-// the version of these operations that needs no parameter (src/host/init/cudawrap.cpp,
-// cuStreamWaitValue64_v2).
+// them, by GDRCopy where that is usable (src/modules/transport/ibgda/ibgda.cpp, nvshmemt_init,
+// ibgda_check_gpu_mapping_nic_uar). Versions before 3.4.5 need one of both. EnableStreamMemOPs,
+// which DeepEP's instructions set, decides nothing: NVSHMEM takes the version of these operations
+// that needs no parameter (src/host/init/cudawrap.cpp, cuStreamWaitValue64_v2).
 var ibgda = check{
 	Name: "nvshmem-ibgda", Codes: []finding.Code{"IBGDAImpossible", "IBGDAOptions", "IBGDAByCPU", finding.Unreadable},
 	Judge: func(f *judged) finding.Said {
@@ -98,8 +97,7 @@ func (f *judged) handler() string {
 
 func (f *judged) byGDRCopy() bool { return f.handler() == "cpu" }
 
-// hcaPrefix is what the name of a NIC must contain, at any place. Device names that udev
-// makes (rocep24s0) do not.
+// hcaPrefix is what the name of a NIC must contain. Device names that udev makes (rocep24s0) do not.
 func (f *judged) hcaPrefix() string {
 	return cmp.Or(f.Pod.Environment.Variables[frameworks.HCAPrefix], "mlx5")
 }

@@ -68,8 +68,8 @@ func noLibibverbs(i *image.Image) finding.Said {
 // withLibibverbs is about an image that has it. Where DMA-BUF is no way to GPU memory on the
 // node either, other checks say so.
 func (f *judged) withLibibverbs() finding.Said {
-	release, seen := orUnknown(f.Pod.Image.Verbs.Release()), finding.Saw(f.Pod.Image.Verbs.Path, "no "+
-		""+image.RegisterDMABuf)
+	release := orUnknown(f.Pod.Image.Verbs.Release())
+	seen := finding.Saw(f.Pod.Image.Verbs.Path, "no "+image.RegisterDMABuf)
 	switch {
 	case registersDMABuf(f.Pod.Image):
 		return finding.OK("libibverbs %s, with ibv_reg_dmabuf_mr", release).

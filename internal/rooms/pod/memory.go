@@ -25,9 +25,8 @@ const lowLimit = 8 << 20
 // machine's own user namespace (drivers/infiniband/core/umem.c, ib_umem_get; mm/mlock.c,
 // can_do_mlock). GPU memory does not count.
 //
-// Kubernetes has no field for the limit: a container has that of the container runtime. And
-// capabilities that are added reach the effective set of root alone: for another user they
-// are in the bounding set, from which execve takes none.
+// Kubernetes has no field for the limit: a container has that of the container runtime. Capabilities
+// that are added reach the effective set of root alone, and the bounding set of other users.
 var lockedMemory = check{
 	Name: "locked-memory", Sources: []string{container.LimitsFile, container.StatusFile},
 	Codes: []finding.Code{"IPCLockIneffective", "LockedMemoryLow", finding.Unreadable},

@@ -28,8 +28,7 @@ var virtualFunctions = check{
 	},
 }
 
-// nearUnmerged: with the variable, every GPU has a NIC with which NCCL uses GPUDirect RDMA by
-// default.
+// nearUnmerged: with the variable, NCCL uses GPUDirect RDMA with some NIC of every GPU by default.
 func (f *judged) nearUnmerged() bool {
 	near := func(p topology.Pair) bool { return p.Default == tristate.True || f.Matrix.VFAside(p) }
 	for gpu := range f.Matrix.GPUs {

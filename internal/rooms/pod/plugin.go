@@ -29,7 +29,7 @@ var ncclPlugin = check{
 				Saw(finding.Saw(i.Loader, "no libnccl-net.so"))
 		case i.Fabric == nil:
 			return finding.Fail("NoNCCLPlugin", "the plugin %s needs libfabric, and the loader finds no "+
-				""+image.Libfabric+": NCCL uses TCP", plugin).
+				image.Libfabric+": NCCL uses TCP", plugin).
 				Do("install libfabric in the image (libfabric-aws of the EFA installer), and name its " +
 					"directory in LD_LIBRARY_PATH or /etc/ld.so.conf.d").
 				Saw(finding.Saw(i.Plugin.Path, "no "+image.Libfabric))

@@ -20,13 +20,13 @@ type Container struct {
 	container.State
 	// Visible are the device nodes.
 	Visible *platform.Devices
-	// Map has the GPUs in question with the NICs that this process can use, and Namespace
-	// with all NICs of its network namespace, whether their nodes are here or not.
+	// Map has the GPUs in question with the NICs that this process can use, and Namespace with all
+	// of its network namespace, whether their nodes are here or not.
 	Map, Namespace *assign.Assignment
 	// NoGPU: none of the machine's GPUs has its node here. Those in question are then all.
 	NoGPU bool
-	// Selected are those of the container's GPUs that its variables leave to a process, by which
-	// the GPUs in question were chosen, and GPUs is how many GPUs the container has.
+	// Selected are those of the container's GPUs that its variables leave to a process: the ones in
+	// question. GPUs is how many the container has.
 	Selected frameworks.Selection
 	GPUs     int
 	// Image is what the container's image has; nil where it is not judged, and where it could
@@ -63,8 +63,8 @@ func newContainer(here assign.Here, q Question, seen container.State) *Container
 	return c
 }
 
-// UsableNIC reports whether this process can use an RDMA device: it is in its network
-// namespace, and its node is here and may be read and written.
+// UsableNIC reports whether this process can use an RDMA device: it is in its network namespace, and
+// its node may be read and written.
 func (c *Container) UsableNIC(rdma string) tristate.State {
 	here := c.Visible.RDMA(rdma)
 	if c.Visible.NodeVisible(rdma) == tristate.True {

@@ -132,8 +132,7 @@ func (f *judged) provider(of *family.NIC) *image.Provider {
 	return &image.Provider{Name: name}
 }
 
-// providersThat names what a function says of the providers of the NICs in question; "" for
-// nothing.
+// providersThat names what a function says of the providers of the NICs in question.
 func (f *judged) providersThat(say func(*image.Provider) string) (all finding.Subjects) {
 	for _, of := range f.familiesInQuestion() {
 		p := f.provider(of)
@@ -182,8 +181,7 @@ func (f *judged) otherABI() (nics finding.Subjects) {
 	return nics
 }
 
-// noDataDirect names the functions that a provider lacks, where NICs in question have a
-// data-direct function.
+// noDataDirect names what providers lack for the data-direct functions of NICs in question.
 func (f *judged) noDataDirect() (lacks finding.Subjects) {
 	for _, nic := range f.nicsInQuestion() {
 		of, fn := f.familyOf(nic), f.PCI.Find(nic.Address)

@@ -36,8 +36,8 @@ type Question struct {
 // imageTimeout is how long reading the libraries of an image may take.
 const imageTimeout = 10 * time.Second
 
-// Read reads what a container lets this process do, on a machine that was read as this process
-// sees it. The problems are what could not be read.
+// Read reads what a container lets this process do, on a machine as this process sees it. The
+// problems are what could not be read.
 func Read(ctx context.Context, root *host.FS, here assign.Here, q Question) (c *Container, problems []error) {
 	var seen container.State
 	if !q.Elsewhere {

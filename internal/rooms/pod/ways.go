@@ -1,7 +1,6 @@
 package pod
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -18,17 +17,19 @@ import (
 var frameworkWays = check{
 	Name: "framework-ways", Codes: []finding.Code{"NoCommonWay", finding.Unreadable},
 	Judge: func(f *judged) finding.Said {
-		if !f.nodeHasWay() {
+		ways := f.waysHere()
+		if tristate.Or(ways.Peermem, ways.DMABuf) == tristate.False { // other checks say so
 			return finding.Said{}
 		}
-		node := waysText(f.waysHere())
+		node := waysText(ways)
 		without, open, sharing := f.frameworksThat(tristate.False), f.frameworksThat(tristate.Unknown), f.frameworksThat(tristate.True)
 		switch {
-		case without.Any() && !sharing.Any():
-			return finding.Fail("NoCommonWay", "%s; this node has %s", without, node).Of(without).
-				Do(f.commonWay()...)
 		case without.Any():
-			return finding.Warn("NoCommonWay", "%s; this node has %s", without, node).Of(without).
+			say := finding.Fail
+			if sharing.Any() {
+				say = finding.Warn
+			}
+			return say("NoCommonWay", "%s; this node has %s", without, node).Of(without).
 				Do(f.commonWay()...)
 		case open.Any() && f.Pod.For != "":
 			return finding.Unknown("whether it can use %s of this node is not known: %s", node, open).Of(open).
@@ -47,12 +48,6 @@ func (f *judged) waysHere() mechanism.Ways {
 		ways.DMABuf = tristate.False
 	}
 	return ways
-}
-
-// nodeHasWay: where it is known to have none, the checks of the node and of libibverbs say so.
-func (f *judged) nodeHasWay() bool {
-	ways := f.waysHere()
-	return tristate.Or(ways.Peermem, ways.DMABuf) != tristate.False
 }
 
 func waysText(w mechanism.Ways) string {
@@ -75,8 +70,8 @@ func waysText(w mechanism.Ways) string {
 	return "none"
 }
 
-// frameworksInQuestion are the one that is asked for, or all of the image. One that is asked
-// for and not found has no version.
+// frameworksInQuestion are the one that is asked for, without a version if it is not in the image,
+// or all of the image.
 func (f *judged) frameworksInQuestion() (all []image.Package) {
 	if f.Pod.Image != nil {
 		all = slices.DeleteFunc(slices.Clone(f.Pod.Image.Frameworks), func(p image.Package) bool { return f.Pod.For != "" && p.Name != f.Pod.For })
@@ -101,8 +96,7 @@ func (f *judged) frameworksThat(want tristate.State) (named finding.Subjects) {
 	return named
 }
 
-// through are the frameworks whose ways one uses: itself, or those below it if somebody asks
-// for it.
+// through are the frameworks whose ways one uses: itself, or if it is asked for those below it.
 func (f *judged) through(p image.Package) (all []image.Package) {
 	rows := mechanism.For(p.Name, p.Version)
 	if len(rows) == 0 || len(rows[0].Through) == 0 {
@@ -125,8 +119,7 @@ func (f *judged) through(p image.Package) (all []image.Package) {
 	return all
 }
 
-// shares reports whether a framework has a way that this node has: for an unknown version, if
-// all versions agree.
+// shares reports whether a framework, in all versions that it may be of, has a way of this node.
 func (f *judged) shares(p image.Package) tristate.State {
 	rows := mechanism.For(p.Name, p.Version)
 	if len(rows) == 0 {
@@ -150,8 +143,7 @@ func (f *judged) frameworkText(p, through image.Package) string {
 	if len(rows) != 1 {
 		return name
 	}
-	return fmt.Sprintf("%s registers GPU memory by "+
-		"%s", name, waysText(rows[0].Ways(f.Pod.Environment.Variables)))
+	return name + " registers GPU memory by " + waysText(rows[0].Ways(f.Pod.Environment.Variables))
 }
 
 func sawFramework(p image.Package) []string {
