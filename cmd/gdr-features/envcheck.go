@@ -97,15 +97,10 @@ func readNamed(name string) ([]byte, error) { return regular.ReadFile(name, maxG
 
 // linesOf is a line for a variable, and one for each GPU that it is about.
 func linesOf(f *frameworks.Finding) string {
-	text := f.Name
-	if others := f.Others(); len(others) > 0 {
-		text += ": " + strings.Join(others, "; ")
-	}
-	if f.State == tristate.False && f.Want != "" {
-		text += "; right: " + f.Want
-	}
+	whole := *f
+	whole.Problems = f.Others() // those of one GPU are in its line
 	var lines strings.Builder
-	fmt.Fprintf(&lines, "%-9s%s\n", frameworks.Word(f.State, f.Part), sanitize.Terminal(text))
+	fmt.Fprintf(&lines, "%-9s%s\n", frameworks.Word(f.State, f.Part), sanitize.Terminal(whole.Text()))
 	for _, note := range f.Notes {
 		fmt.Fprintf(&lines, "%-9s%s  note: %s\n", "", f.Name, sanitize.Terminal(note))
 	}

@@ -161,8 +161,8 @@ func judgeModelExpress(j *judge, f *Finding) {
 	for i, entry := range trimmed(text) {
 		if i >= len(given) {
 			j.missing(f, "%q: there is no GPU %d", entry, i)
-		} else if nic := j.ucxNIC(f, entry, false); nic != nil {
-			given[i] = []*assign.NIC{nic}
+		} else {
+			given[i] = with(nil, j.ucxNIC(f, entry, false))
 		}
 	}
 	j.pairs(f, given)

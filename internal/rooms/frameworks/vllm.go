@@ -117,10 +117,7 @@ func (j *judge) vllmGiven(f *Finding) [][]*assign.NIC {
 		if len(given[at]) > 0 {
 			f.wrong("%q: the GPU has two entries, and vLLM uses only the last", entry)
 		}
-		given[at] = nil
-		if n := j.vllmNIC(f, entry, nic); n != nil {
-			given[at] = []*assign.NIC{n}
-		}
+		given[at] = with(nil, j.vllmNIC(f, entry, nic))
 	}
 	return given
 }
