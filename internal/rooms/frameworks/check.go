@@ -20,10 +20,8 @@ type Environment struct {
 	Variables map[string]string
 	// Files are the contents of files by the name of the framework.
 	Files map[string][]byte
-	// Networks are the network devices that UCX_NET_DEVICES may name too; nil where they
-	// are not known.
+	// Networks are the network devices that UCX_NET_DEVICES may name too; nil where unknown.
 	Networks []string
-
 	// UnknownGPUs says why it is not known which of the GPUs in question the process uses; ""
 	// where it uses all of them.
 	UnknownGPUs string
@@ -45,9 +43,7 @@ func (g *Environment) ReadFiles(read func(name string) ([]byte, error)) {
 
 // Finding judges one variable, or the file of a framework.
 type Finding struct {
-	// Name is that of the variable, or of the framework whose file it is.
-	Name string
-	// State: right, wrong, or not known.
+	Name  string // that of the variable, or of the framework whose file it is
 	State tristate.State
 	// Problems say what is wrong or not known, each naming the entry.
 	Problems []string
@@ -64,8 +60,7 @@ type Finding struct {
 	// MayBeMeant: it is wrong for some GPU, and may be meant so: UCX is told to use TCP, or the
 	// list is that of one GPU of several.
 	MayBeMeant bool
-	// Aside: the variable is not about GPU memory here, so that it is no mistake, whatever it
-	// says. Problems say why.
+	// Aside: the variable is not about GPU memory here, so that it is no mistake. Problems say why.
 	Aside bool
 }
 
@@ -84,8 +79,7 @@ func (f *Finding) Text() string {
 	return text
 }
 
-// Check judges what is given against the machine. m has the GPUs in question. No finding
-// means that nothing is given.
+// Check judges what is given for the GPUs in question. No finding means that nothing is given.
 func Check(m *assign.Assignment, given Environment) []*Finding {
 	var all []*Finding
 	for _, f := range All {
@@ -329,8 +323,7 @@ func (j *judge) has(some []*assign.NIC, nic *assign.NIC) bool {
 	return slices.ContainsFunc(some, func(n *assign.NIC) bool { return n == nic || j.Physical(n) == nic })
 }
 
-// shared adds a problem if a GPU that shares a NIC has another one as near with fewer users,
-// which it is not given too.
+// shared adds a problem if a GPU that shares a NIC is not given one as near with fewer users.
 func (j *judge) shared(f *Finding, given [][]*assign.NIC, nic *assign.NIC, users map[*assign.NIC]int) {
 	used := slices.Concat(given...)
 	for i, c := range j.Choices {

@@ -82,9 +82,8 @@ func NewDocument(m *assign.Assignment, some []Framework) Document {
 	return d
 }
 
-// Parse reads variables or a map in one of the forms that this package writes: lines for a
-// shell or for docker, the JSON of a Document, the file of SGLang or of Mooncake. A
-// Document returns an Environment for each framework, since one at a time is to be told.
+// Parse reads variables or a map in one of the forms that this package writes. A Document returns an
+// Environment for each framework, since one at a time is to be told.
 func Parse(data []byte) ([]Environment, error) {
 	text := bytes.TrimSpace(data)
 	if !bytes.HasPrefix(text, []byte("{")) {
@@ -128,9 +127,8 @@ func parseDocument(text []byte) ([]Environment, error) {
 	return all, nil
 }
 
-// parseLines reads NAME=VALUE, after "export" or not, with quotes around the value or not.
-// Other lines do not matter beside such lines: the output of env may have them, where a
-// value has several lines.
+// parseLines reads NAME=VALUE, after "export" or not, with quotes around the value or not. Beside such
+// lines others do not matter: the output of env has them where a value has several lines.
 func parseLines(text string) (map[string]string, error) {
 	variables := map[string]string{}
 	var other string

@@ -16,12 +16,11 @@ type Variable struct{ Name, Value string }
 
 // Settings are what one framework is told.
 type Settings struct {
-	// Variables are in the order in which they are printed; empty if the framework's
-	// variables cannot express the map. Notes then say why.
+	// Variables are in the order in which they are printed; none if they cannot express the map.
+	// Notes, a sentence each, then say why.
 	Variables []Variable
 	// File is the content of the framework's file, to be written as JSON; nil for none.
-	File any
-	// Notes are for people, a sentence each.
+	File  any
 	Notes []string
 }
 
@@ -58,10 +57,9 @@ type Framework struct {
 	About string
 	// Write returns what to tell it.
 	Write func(m *assign.Assignment) Settings
-	// HasFile: it reads a file, beside variables or without any.
-	HasFile bool
-
-	// judgeFile judges its file; the error is why the framework cannot read it.
+	// HasFile: it reads a file, beside variables or without any. judgeFile judges it; the error is
+	// why the framework cannot read it.
+	HasFile   bool
 	judgeFile func(j *judge, f *Finding, data []byte) error
 }
 
@@ -171,8 +169,7 @@ func namesOf(nics []*assign.NIC) []string {
 	return names
 }
 
-// commonPort is a port that is active on all NICs, the one chosen where it is the same for
-// all; 0 for none.
+// commonPort is a port that is active on all NICs, the chosen one if it is; 0 for none.
 func commonPort(nics []*assign.NIC) int {
 	if len(nics) == 0 {
 		return 0

@@ -8,8 +8,7 @@ import (
 
 var gidIndexes = [...]string{"NCCL_IB_GID_INDEX", "NVSHMEM_IB_GID_INDEX", "UCX_IB_GID_INDEX", "MC_GID_INDEX"}
 
-// GIDIndex is a variable with which a framework takes one entry of the GID table of every
-// RoCE port, in place of one that it chooses.
+// GIDIndex is a variable that names one entry of the GID tables of all RoCE ports.
 type GIDIndex struct {
 	Name, Value string
 	Index       int64
@@ -34,8 +33,7 @@ func GIDIndexes(variables map[string]string) []GIDIndex {
 	return all
 }
 
-// GIDWish is which entry of the GID table of a RoCE port NCCL or NVSHMEM prefers, where it
-// chooses one.
+// GIDWish is which entry of the GID table of a RoCE port NCCL or NVSHMEM prefers.
 type GIDWish struct {
 	IPv6    bool
 	Version int64 // of RoCE

@@ -58,8 +58,8 @@ func readPort(text string) int {
 	return 0
 }
 
-// enginePort is the port that Mooncake's engine uses of every NIC; 0 where the variables are
-// not known, or no port would do for all.
+// enginePort is the port that Mooncake's engine uses of every NIC; 0 where that is not known, or no
+// port would do for all.
 func (j *judge) enginePort() int {
 	if j.Variables == nil || commonPort(j.Near()) == 0 {
 		return 0
@@ -112,7 +112,7 @@ func judgeSGLang(j *judge, f *Finding, data []byte) error {
 	return nil
 }
 
-// byNumber returns the NICs of each GPU by its number; nil for a GPU without an entry.
+// byNumber are the NICs of each GPU by its number; nil for a GPU without an entry.
 func (j *judge) byNumber(f *Finding, file sglangFile) [][]*assign.NIC {
 	given := make([][]*assign.NIC, len(j.Choices))
 	for _, key := range slices.Sorted(maps.Keys(file)) {

@@ -11,8 +11,8 @@ import (
 	"gdr-features/tristate"
 )
 
-// OfGPU judges a variable for one GPU. Its problems are among those of the variable, but for the
-// NICs that are left out, which are told for all GPUs at once there.
+// OfGPU judges a variable for one GPU. Its problems are among those of the variable, which tells the
+// NICs that are left out for all GPUs at once.
 type OfGPU struct {
 	Index       int // in the matrix
 	Address     string

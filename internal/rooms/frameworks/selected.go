@@ -23,13 +23,11 @@ type Candidate struct {
 
 // Selection is which of some GPUs a process sees.
 type Selection struct {
-	// GPUs are the indexes of those, in the order in which the process counts them. All where
-	// it is not known which.
-	GPUs []int
-	// Unknown says why it is not known, "" where it is.
+	// GPUs are the indexes of those, in the order in which the process counts them: all where
+	// it is not known which. Unknown then says why.
+	GPUs    []int
 	Unknown string
-	// By are the variables that select, "CUDA_VISIBLE_DEVICES=3"; none where all GPUs are seen
-	// because none is set.
+	// By are the variables that select, "CUDA_VISIBLE_DEVICES=3".
 	By []string
 }
 

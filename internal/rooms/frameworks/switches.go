@@ -17,8 +17,7 @@ type Effect struct {
 	// Whole: for all GPUs in question and in both directions; otherwise in part, or only if
 	// the framework is used for GPU memory.
 	Whole bool
-	// Why says what the framework does because of it.
-	Why string
+	Why   string // what the framework does because of it
 }
 
 // effect is what a value does; "" as why for nothing.
@@ -90,8 +89,7 @@ func always(*switches) bool { return true }
 
 func onlyDMABuf(j *switches) bool { return j.OnlyDMABuf() }
 
-// ownTransport reports whether NCCL's own transport may have some of the usable NICs, and
-// onlyPlugin that it has none.
+// ownTransport reports whether NCCL's own transport may have some of the usable NICs.
 func ownTransport(j *switches) bool { return !onlyPlugin(j) }
 
 func onlyPlugin(j *switches) bool { return len(j.NICs) > 0 && !slices.ContainsFunc(j.NICs, byVerbs) }
@@ -135,8 +133,7 @@ var ncclLevels = map[string]topology.Level{
 	"0": topology.Unknown, "1": topology.PIX, "2": topology.PXB, "3": topology.PHB, "4": topology.SYS, "5": topology.SYS,
 }
 
-// ncclDefault is the farthest level at which NCCL uses GPUDirect RDMA unless it is told
-// otherwise.
+// ncclDefault is the farthest level at which NCCL uses GPUDirect RDMA by default.
 const ncclDefault = topology.P2C
 
 // ncclLimit reads a level as NCCL does. known is false for what it ignores.
@@ -185,8 +182,7 @@ func (j *switches) beyond(limit topology.Level) (string, bool) {
 	return "NCCL does not use GPUDirect RDMA for GPUs whose NIC is farther than that: " + strings.Join(off, ", "), len(off) == near
 }
 
-// ncclRating is NCCL's rating of a GPU's nearest usable NIC; topology.Unknown where it is not
-// known, or there is none.
+// ncclRating is NCCL's rating of a GPU's nearest usable NIC; topology.Unknown for none, too.
 func (j *switches) ncclRating(c assign.Choice) topology.Level {
 	nearest := topology.Unknown
 	for _, nic := range j.NICs {
@@ -286,8 +282,7 @@ func mpiBesideNCCL(variables map[string]string) bool {
 // the default (src/uct/cuda/cuda_ipc/cuda_ipc_md.c).
 const ucxMNNVL = "UCX_CUDA_IPC_ENABLE_MNNVL"
 
-// ucxAside is where UCX need not use GPUDirect RDMA: NCCL's jobs are often started by an MPI
-// that is told to use TCP.
+// ucxAside is said since NCCL's jobs are often started by an MPI that is told to use TCP.
 const ucxAside = "right only where UCX carries no GPU memory, as in an MPI beside NCCL"
 
 func ucxMemory(c assign.Choice) string {
@@ -315,8 +310,7 @@ func nvshmemTransport(j *switches, value string) (string, bool) {
 	return "NVSHMEM has no transport of this name to other nodes (ibrc, ibdevx, ucx, libfabric; " + EnableIBGDA + "=1 for IBGDA)", true
 }
 
-// AsksIBGDA reports whether variables ask for NVSHMEM's IBGDA, in which GPUs start transfers
-// themselves.
+// AsksIBGDA reports whether variables ask for NVSHMEM's IBGDA: GPUs start transfers themselves.
 func AsksIBGDA(variables map[string]string) bool { return switchedOn(variables[EnableIBGDA]) }
 
 // Variables about NCCL's GIN, with which GPUs start transfers themselves
