@@ -98,8 +98,8 @@ func breakLine(line string, width int) string {
 	return spaced(line[:at] + strings.Join(words(line[at:], width-indent), "\n"+strings.Repeat(" ", indent)))
 }
 
-// words breaks a text into lines at spaces, which it drops there, and within words that are
-// longer than a line. Hyphens stay where they are, as in the names of modules and flags.
+// words breaks a text into lines at spaces, which it drops there, and within words that are longer
+// than a line; any character fits into one. Hyphens stay, as in the names of modules and flags.
 func words(text string, width int) (lines []string) {
 	line, used := "", 0
 	for text != "" {
@@ -115,25 +115,13 @@ func words(text string, width int) (lines []string) {
 		}
 		line, used, text = line+strings.Repeat(" ", spaces)+word, used+spaces+wide, rest
 		for used > width && line != "" && !strings.Contains(line, tie) { // what is joined may be narrower than its parts
-			head := fitting(line, width)
+			head := displaywidth.TruncateString(line, width, "")
 			lines = append(lines, head)
 			line = line[len(head):]
 			used -= displaywidth.String(head)
 		}
 	}
 	return append(lines, strings.TrimRight(line, " "))
-}
-
-// fitting returns the beginning of a text that fits into a line, at least one character.
-func fitting(text string, width int) string {
-	end, used := 0, 0
-	for g := displaywidth.StringGraphemes(text); g.Next(); {
-		if used += g.Width(); end > 0 && used > width {
-			break
-		}
-		end += len(g.Value())
-	}
-	return text[:end]
 }
 
 // lastColumn returns where the last column of a line begins that is not farther right than

@@ -114,10 +114,7 @@ func Nothing(r *verdict.Node) string {
 
 // vendors are those of the GPUs that are looked for, "NVIDIA or AMD".
 func vendors() string {
-	var names []string
-	for _, g := range family.Known().GPUs {
-		names = append(names, g.Help.Vendor)
-	}
+	names := finding.Map(family.Known().GPUs, func(g *family.GPU) string { return g.Help.Vendor })
 	return strings.Join(names, " or ")
 }
 
