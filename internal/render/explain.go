@@ -220,7 +220,6 @@ func ExplainNIC(w io.Writer, r *report.Report, nic int) error {
 	return write(w, head, columns(t.String()), problems(r))
 }
 
-// isNearest says whether a NIC is among the nearest of a GPU.
 func isNearest(r *report.Report, gpu, nic int) string {
 	near := r.Matrix.GPUs[gpu].Near(topology.Usable)
 	switch {

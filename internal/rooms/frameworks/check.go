@@ -113,7 +113,6 @@ func (j *judge) about(name, want string) *Finding {
 	return f
 }
 
-// judgeVariables judges those variables of a framework that are given.
 func (j *judge) judgeVariables(framework string) {
 	want := j.want.values()
 	for _, row := range judges {
@@ -123,7 +122,6 @@ func (j *judge) judgeVariables(framework string) {
 	}
 }
 
-// judgeFile judges the file of a framework, if it is given.
 func (j *judge) judgeFile(framework *Framework) {
 	data, ok := j.Files[framework.Name]
 	if !ok || framework.judgeFile == nil {

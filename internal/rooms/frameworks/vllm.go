@@ -122,7 +122,6 @@ func (j *judge) vllmGiven(f *Finding) [][]*assign.NIC {
 	return given
 }
 
-// vllmNIC is the NIC that vLLM takes for an address.
 func (j *judge) vllmNIC(f *Finding, entry string, address pci.Address) *assign.NIC {
 	if nic := vllmFinds(j.Machine, address); nic != nil {
 		return nic

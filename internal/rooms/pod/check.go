@@ -9,7 +9,6 @@ import (
 	"gdr-features/verdict"
 )
 
-// judged is what the checks of a container judge.
 type judged struct {
 	verdict.Pair
 	Pod *Container

@@ -60,7 +60,6 @@ var gpuNodes = check{
 	},
 }
 
-// selectedGPUs names the GPUs in question.
 func (f *judged) selectedGPUs() string {
 	s := &f.Pod.Selected
 	names := finding.FirstFew(finding.Map(f.Pod.Map.Choices, func(c assign.Choice) string { return c.GPU.Address.String() }))
@@ -137,7 +136,6 @@ var verbsNodes = check{
 	},
 }
 
-// whyNoNIC says why the container can use no NIC.
 func (f *judged) whyNoNIC() finding.Said {
 	unread, idle := f.idleHere(true), f.idleHere(false)
 	denied, missing := f.verbsNodesThat(tristate.False, true), f.verbsNodesThat(tristate.False, false)
@@ -218,7 +216,6 @@ func (f *judged) verbsNodesThat(state tristate.State, here bool) (nodes finding.
 	return nodes
 }
 
-// sawNode is evidence of a device node.
 func (f *judged) sawNode(path string, there tristate.State) string {
 	if there != tristate.True {
 		return finding.SawFile(path, there)

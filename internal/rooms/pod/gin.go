@@ -52,7 +52,6 @@ var ncclGIN = check{
 
 const byProxy = "remove NCCL_GIN_TYPE from spec.containers[].env, so that the CPU helps (proxy)"
 
-// noGIN says why GIN does not start.
 func (f *judged) noGIN() finding.Said {
 	variables, old := f.ginVariables(), f.ginTooOld()
 	switch {

@@ -58,7 +58,6 @@ var ibgda = check{
 	},
 }
 
-// noIBGDA says why IBGDA does not start.
 func (f *judged) noIBGDA() finding.Said {
 	nics := f.frameworkMap().NICs
 	there := finding.FirstFew(finding.Map(nics, func(nic *assign.NIC) string { return nic.RDMA + " (" + f.familyOf(nic).Name + ")" }))
@@ -110,7 +109,6 @@ func letters(name string) string {
 	return name
 }
 
-// familyOf is the family of a usable NIC.
 func (f *judged) familyOf(nic *assign.NIC) *family.NIC { return f.PCI.Find(nic.Address).NIC }
 
 // gdrCopy reports whether this process may use GDRCopy.

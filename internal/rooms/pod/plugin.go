@@ -71,7 +71,6 @@ var allocator = check{
 	},
 }
 
-// expandable names the variables that turn expandable_segments on.
 func (f *judged) expandable() (variables finding.Subjects) {
 	for _, name := range frameworks.Allocators {
 		value := f.Pod.Environment.Variables[name]

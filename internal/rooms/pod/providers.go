@@ -143,7 +143,6 @@ func (f *judged) providersThat(say func(*image.Provider) string) (all finding.Su
 	return all
 }
 
-// sawProvider is evidence of a provider.
 func (f *judged) sawProvider(p *image.Provider) string {
 	switch {
 	case p.Library != nil:
@@ -154,7 +153,6 @@ func (f *judged) sawProvider(p *image.Provider) string {
 	return finding.SawMissing(f.Pod.Image.ProviderDir + "/" + f.fileOf(p))
 }
 
-// providerPackage says where to get a provider that is missing.
 func (f *judged) providerPackage() []string {
 	fixes := []string{"install in the image ibverbs-providers (Debian, Ubuntu) or libibverbs (RHEL) of " +
 		"libibverbs' own release"}

@@ -153,7 +153,6 @@ func sawFramework(p image.Package) []string {
 	return []string{finding.Saw(p.File, p.Version)}
 }
 
-// commonWay says what gives framework and node a common way.
 func (f *judged) commonWay() []string {
 	fixes := f.enabling(tristate.False)
 	if f.Verdict.Peermem == tristate.False {

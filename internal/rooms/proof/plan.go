@@ -100,7 +100,6 @@ type Facts struct {
 	Problems []error
 }
 
-// planner makes a plan.
 type planner struct {
 	assign.Here
 	Facts

@@ -53,7 +53,6 @@ var (
 
 const integrated = "CUDA device integrated: "
 
-// take adds a file of this side.
 func (s *side) take(what, text string) {
 	switch what {
 	case "cmd":
@@ -68,7 +67,6 @@ func (s *side) take(what, text string) {
 	}
 }
 
-// read takes the lines of an output.
 func (s *side) read(text string) {
 	s.given = true
 	table := false

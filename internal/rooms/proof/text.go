@@ -70,7 +70,6 @@ func (l *Line) sides() string {
 	return map[[2]string]string{{"gpu", "gpu"}: "both", {"gpu", "host"}: "server", {"host", "gpu"}: "client"}[[2]string{l.Server, l.Client}]
 }
 
-// sentence is the answer about all GPUs.
 func (r *Result) sentence() string {
 	n := r.count()
 	of := fmt.Sprintf("(transfers with GPU memory: %d true, %d false, %d unknown)", n[tristate.True], n[tristate.False], n[tristate.Unknown])
