@@ -100,7 +100,7 @@ func linesOf(f *frameworks.Finding) string {
 	whole := *f
 	whole.Problems = f.Others() // those of one GPU are in its line
 	var lines strings.Builder
-	fmt.Fprintf(&lines, "%-9s%s\n", frameworks.Word(f.State, f.Part), sanitize.Terminal(whole.Text()))
+	fmt.Fprintf(&lines, "%-9s%s\n", f.Word(), sanitize.Terminal(whole.Text()))
 	for _, note := range f.Notes {
 		fmt.Fprintf(&lines, "%-9s%s  note: %s\n", "", f.Name, sanitize.Terminal(note))
 	}
@@ -113,7 +113,7 @@ func linesOf(f *frameworks.Finding) string {
 		case len(g.Given) == 0:
 			text = "has no usable NIC here"
 		}
-		fmt.Fprintf(&lines, "%-9s%s  %s  %s\n", frameworks.Word(g.State, g.Part), f.Name, explain.GPUName(g.Index), sanitize.Terminal(text))
+		fmt.Fprintf(&lines, "%-9s%s  %s  %s\n", g.Word(), f.Name, explain.GPUName(g.Index), sanitize.Terminal(text))
 	}
 	return lines.String()
 }
@@ -133,13 +133,13 @@ type envRow struct {
 func rowsOf(f *frameworks.Finding) []envRow {
 	list := func(texts []string) []string { return append([]string{}, texts...) }
 	rows := []envRow{{
-		Variable: f.Name, State: frameworks.Word(f.State, f.Part), Given: list(nil), Near: list(nil),
+		Variable: f.Name, State: f.Word(), Given: list(nil), Near: list(nil),
 		Problems: list(f.Others()), Right: f.Want, Notes: list(f.Notes),
 	}}
 	for i := range f.GPUs {
 		g := &f.GPUs[i]
 		rows = append(rows, envRow{
-			Variable: f.Name, GPU: g.Address, State: frameworks.Word(g.State, g.Part), Given: list(g.Given), Near: list(g.Near),
+			Variable: f.Name, GPU: g.Address, State: g.Word(), Given: list(g.Given), Near: list(g.Near),
 			Problems: list(g.Problems), Notes: list(nil),
 		})
 	}

@@ -3,7 +3,6 @@ package frameworks
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -43,17 +42,13 @@ func (g *Environment) ReadFiles(read func(name string) ([]byte, error)) {
 
 // Finding judges one variable, or the file of a framework.
 type Finding struct {
-	Name  string // that of the variable, or of the framework whose file it is
-	State tristate.State
-	// Problems say what is wrong or not known, each naming the entry.
-	Problems []string
+	Name string // that of the variable, or of the framework whose file it is
+	Judgement
 	// Want is what would be right; "" where nothing can be.
 	Want string
 	// GPUs judge it for each GPU, where it is about GPUs. Notes say what is no problem by itself.
 	GPUs  []OfGPU
 	Notes []string
-	// Part: the only fault is that NICs near a GPU are left out.
-	Part bool
 	// Harmless: it is wrong, and yet each GPU uses the NIC that it should, because entries name
 	// nothing here.
 	Harmless bool
@@ -108,7 +103,7 @@ type judge struct {
 }
 
 func (j *judge) about(name, want string) *Finding {
-	f := &Finding{Name: name, State: tristate.True, Want: want}
+	f := &Finding{Name: name, Judgement: Judgement{State: tristate.True}, Want: want}
 	j.findings = append(j.findings, f)
 	return f
 }
@@ -133,32 +128,6 @@ func (j *judge) judgeFile(framework *Framework) {
 		f.wrong("%s cannot read this file: %v", framework.Name, err)
 	}
 	slices.Sort(f.Problems) // the keys of JSON have no order
-}
-
-func (f *Finding) wrong(format string, args ...any) {
-	f.leave(format, args...)
-	f.Part = false
-}
-
-// leave says that near NICs are left out.
-func (f *Finding) leave(format string, args ...any) {
-	f.Part = f.Part || f.State != tristate.False // otherwise something else is wrong, too
-	f.State = tristate.False
-	f.Problems = append(f.Problems, fmt.Sprintf(format, args...))
-}
-
-// ofGPUs says what is wrong for a GPU, as far as the process is known to use it.
-func (j *judge) ofGPUs(f *Finding, format string, args ...any) {
-	if j.UnknownGPUs != "" {
-		f.unknown(format, args...)
-	} else {
-		f.wrong(format, args...)
-	}
-}
-
-func (f *Finding) unknown(format string, args ...any) {
-	f.State = tristate.And(f.State, tristate.Unknown)
-	f.Problems = append(f.Problems, fmt.Sprintf(format, args...))
 }
 
 // device returns the usable NIC of this name, with this port where it is not 0. Otherwise it
@@ -289,19 +258,16 @@ func (j *judge) sets(f *Finding, given [][]*assign.NIC) {
 		case len(left) == 0 || len(given[i]) == 0:
 		case s.left < s.near:
 			out[s], gpus[s] = append(out[s], left...), append(gpus[s], c.GPU.Address.String())
-			f.GPUs[i].leave(left, 100*s.left/s.near, j.UnknownGPUs != "")
+			one := &f.GPUs[i].Judgement
+			j.ofGPUs(one, one.leave)(leftOut+"%s; bandwidth lost: %d%%", strings.Join(namesOf(left), ", "), 100*s.left/s.near)
 		case given[i][0].Aside != "" && !given[i][0].OtherLayer && j.Level(c, given[i][0]).Rank() <= c.Level.Rank():
-			j.ofGPUs(f, "the GPU %v is given only %s (%s)", c.GPU.Address, given[i][0].RDMA, given[i][0].Aside)
+			j.ofGPUs(&f.Judgement, f.wrong)("the GPU %v is given only %s (%s)", c.GPU.Address, given[i][0].RDMA, given[i][0].Aside)
 		}
 	}
 	most := func(a, b share) int { return cmp.Or(b.left*a.near-a.left*b.near, a.near-b.near) }
 	for _, s := range slices.SortedFunc(maps.Keys(out), most) {
 		slices.SortFunc(out[s], inVerbsOrder)
-		say := f.leave
-		if j.UnknownGPUs != "" {
-			say = f.unknown
-		}
-		say(leftOut+"%s; bandwidth lost by %s: %d%%", strings.Join(namesOf(slices.Compact(out[s])), ", "),
+		j.ofGPUs(&f.Judgement, f.leave)(leftOut+"%s; bandwidth lost by %s: %d%%", strings.Join(namesOf(slices.Compact(out[s])), ", "),
 			plural(gpus[s]), 100*s.left/s.near)
 	}
 	if len(out) == 0 {
@@ -330,7 +296,7 @@ func (j *judge) shared(f *Finding, given [][]*assign.NIC, nic *assign.NIC, users
 		}
 		for _, other := range j.NICs {
 			if users[other]+1 < users[nic] && slices.Contains(j.meant(c, used), other) && !slices.Contains(given[i], other) && j.Level(c, other) == j.Level(c, nic) {
-				j.ofGPUs(f, "%d GPUs share %s, while %s is as near to the GPU %v", users[nic], nic.RDMA, other.RDMA, c.GPU.Address)
+				j.ofGPUs(&f.Judgement, f.wrong)("%d GPUs share %s, while %s is as near to the GPU %v", users[nic], nic.RDMA, other.RDMA, c.GPU.Address)
 				return
 			}
 		}
