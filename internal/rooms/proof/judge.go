@@ -52,8 +52,7 @@ type Result struct {
 	State tristate.State `json:"state"`
 }
 
-// Read judges the files of a folder. rates, which may be nil, tells those of a NIC that the plan in the
-// folder does not.
+// Read judges the files of a folder. rates, which may be nil, tells those that its plan does not.
 func Read(files []File, rates func(nic string) Rates) Result {
 	f := open(files)
 	r := Result{Lines: []Line{}}
@@ -279,8 +278,8 @@ func (s *side) mismatch(planned string, p *plan) string {
 // options are those that a result and its baseline have in common.
 func (t *transfer) options() string { return t.server.rest() + "\n" + t.client.rest() }
 
-// baselines are the lines of the transfers with host memory, by their options; nil where one was not
-// measured. Of several the fastest counts.
+// baselines are the lines with host memory, by their options: the fastest, nil where one was not
+// measured.
 func (f *folder) baselines(lines []Line) map[string]*Line {
 	best := map[string]*Line{}
 	for i, t := range f.transfers {
@@ -290,7 +289,7 @@ func (f *folder) baselines(lines []Line) map[string]*Line {
 		}
 		of := t.options()
 		switch other, more := best[of]; {
-		case more && other == nil: // one was not measured
+		case more && other == nil:
 		case l.State != tristate.True:
 			best[of] = nil
 		case !more || l.Gbps > other.Gbps:

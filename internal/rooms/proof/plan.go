@@ -93,11 +93,9 @@ func ratesOf(m *assign.Machine, nic *assign.NIC) Rates {
 
 // Facts are what a plan needs beside the machine.
 type Facts struct {
-	GIDs []container.GIDTable
-	// Divided are the GPUs with MIG instances.
-	Divided map[pci.Address]bool
-	// Problems are what could not be read.
-	Problems []error
+	GIDs     []container.GIDTable
+	Divided  map[pci.Address]bool // the GPUs with MIG instances
+	Problems []error              // what could not be read
 }
 
 type planner struct {
