@@ -165,30 +165,27 @@ func Warnings(all []finding.Finding) (codes []string) {
 // Verdict returns the verdict alone, in one line.
 func Verdict(r *verdict.Node) string {
 	v := &r.Verdict
-	switch v.Ready {
-	case tristate.True:
-		var ways []string
-		if v.Peermem == tristate.True {
-			ways = append(ways, "peermem")
+	if v.Ready != tristate.True {
+		state := finding.Choose(v.Ready, "", "not ready", "unknown")
+		if v.Ready == tristate.False && v.Capable == tristate.False {
+			state = "not possible on this machine"
 		}
-		if v.DMABuf == tristate.True {
-			ways = append(ways, "DMA-BUF")
-		}
-		line := "GPUDirect RDMA: ready by " + strings.Join(ways, " and ")
-		switch r.Matrix.Usable.Level {
-		case topology.Unknown:
-		case topology.PIX:
-			line += ", every GPU has a NIC at PIX"
-		default:
-			line += fmt.Sprintf(", every GPU has a NIC at %v or nearer", r.Matrix.Usable.Level)
-		}
-		return line
-	case tristate.False:
-		if v.Capable == tristate.False {
-			return "GPUDirect RDMA: not possible on this machine (" + string(v.Reason) + ")"
-		}
-		return "GPUDirect RDMA: not ready (" + string(v.Reason) + ")"
-	case tristate.Unknown:
+		return fmt.Sprintf("GPUDirect RDMA: %s (%s)", state, v.Reason)
 	}
-	return "GPUDirect RDMA: unknown (" + string(v.Reason) + ")"
+	var ways []string
+	if v.Peermem == tristate.True {
+		ways = append(ways, "peermem")
+	}
+	if v.DMABuf == tristate.True {
+		ways = append(ways, "DMA-BUF")
+	}
+	line := "GPUDirect RDMA: ready by " + strings.Join(ways, " and ")
+	switch r.Matrix.Usable.Level {
+	case topology.Unknown:
+		return line
+	case topology.PIX:
+		return line + ", every GPU has a NIC at PIX"
+	default:
+		return line + fmt.Sprintf(", every GPU has a NIC at %v or nearer", r.Matrix.Usable.Level)
+	}
 }
