@@ -305,22 +305,19 @@ func Read(from io.Reader, progress func(read int64)) (*Log, error) {
 	if err := isText(in); err != nil {
 		return nil, err
 	}
-	l := newLog()
-	pieces := newLines(in)
+	l, pieces := newLog(), newLines(in)
 	var read, told int64
-	for {
-		p, err := pieces.next()
-		if errors.Is(err, io.EOF) {
-			return l, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("reading the log: %w", err)
-		}
-		l.piece(p)
-		if read += int64(len(p.text)) + 1; read-told >= step {
+	for pieces.Scan() {
+		l.piece(pieces.piece)
+		if read += int64(len(pieces.text)) + 1; read-told >= step {
 			told = read
 			progress(read)
 		}
 	}
+	if err := pieces.Err(); err != nil {
+		return nil, fmt.Errorf("reading the log: %w", err)
+	}
+	return l, nil
 }
 
 // isText refuses what a log must be turned into text from.

@@ -1,22 +1,13 @@
 package joblog
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 )
 
 // longest is how many bytes of a line are read as messages.
 const longest = 64 << 10
-
-// lines cuts a log into lines, which end with \n or with \r: a progress bar writes \r only.
-type lines struct {
-	from       io.Reader
-	buf        []byte
-	start, end int
-	newline    int // where the first \n from start on is, end for none
-	err        error
-	within     bool // the last piece was the beginning of a line that is too long
-}
 
 // piece is a line, or what fits into the buffer of it.
 type piece struct {
@@ -26,54 +17,37 @@ type piece struct {
 	continued, open bool
 }
 
+// lines cuts a log into lines, which end with \n or with \r: a progress bar writes \r only. The
+// piece is valid until the next one is scanned.
+type lines struct {
+	*bufio.Scanner
+	piece
+	clear int // how many of the next bytes are known to have no \n
+}
+
 func newLines(from io.Reader) *lines {
-	return &lines{from: from, buf: make([]byte, longest)}
+	s := &lines{Scanner: bufio.NewScanner(from)}
+	s.Buffer(make([]byte, longest), longest)
+	s.Split(s.cut)
+	return s
 }
 
-// next returns the next piece, and an error at the end. A piece is valid until the next call.
-func (s *lines) next() (piece, error) {
-	for {
-		if n := s.lineEnd(); n < s.end {
-			p := piece{text: s.buf[s.start:n], continued: s.within}
-			s.start, s.within = n+1, false
-			return p, nil
-		}
-		if s.end-s.start == len(s.buf) || s.err != nil && s.start < s.end {
-			p := piece{text: s.buf[s.start:s.end], continued: s.within, open: true}
-			s.start, s.within = s.end, true
-			return p, nil
-		}
-		if s.err != nil {
-			return piece{}, s.err
-		}
-		s.fill()
+// cut is the bufio.SplitFunc.
+func (s *lines) cut(data []byte, atEnd bool) (advance int, token []byte, err error) {
+	at := bytes.IndexByte(data[s.clear:], '\n')
+	if s.clear += at; at < 0 {
+		s.clear = len(data)
 	}
-}
-
-// lineEnd returns where the line ends, s.end if that is not known yet.
-func (s *lines) lineEnd() int {
-	if s.newline < s.start {
-		s.newline = s.end
-		if n := bytes.IndexByte(s.buf[s.start:s.end], '\n'); n >= 0 {
-			s.newline = s.start + n
-		}
+	n := bytes.IndexByte(data[:s.clear], '\r')
+	if n < 0 {
+		n = s.clear
 	}
-	if r := bytes.IndexByte(s.buf[s.start:s.newline], '\r'); r >= 0 {
-		return s.start + r
+	open := n == len(data)
+	if open && n < longest && (!atEnd || n == 0) {
+		return 0, nil, nil
 	}
-	return s.newline
-}
-
-// fill reads more, after moving what is left to the front.
-func (s *lines) fill() {
-	s.end = copy(s.buf, s.buf[s.start:s.end])
-	s.start, s.newline = 0, -1
-	n := 0
-	for tries := 0; n == 0 && s.err == nil && tries < 100; tries++ {
-		n, s.err = s.from.Read(s.buf[s.end:])
-	}
-	if n == 0 && s.err == nil {
-		s.err = io.ErrNoProgress
-	}
-	s.end += n
+	s.piece = piece{text: data[:n], continued: s.open, open: open}
+	advance = min(n+1, len(data))
+	s.clear = max(0, s.clear-advance)
+	return advance, s.text, nil
 }
