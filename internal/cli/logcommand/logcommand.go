@@ -93,13 +93,9 @@ func (a *Log) read(args []string) (*joblog.Result, error) {
 		return nil, errors.New("name the file of a log, or pipe one in; - reads what is typed")
 	}
 	progress, done := a.progress(size)
-	l, err := joblog.Read(in, progress)
+	r, err := joblog.Read(in, progress)
 	done()
-	if err != nil {
-		return nil, err
-	}
-	r := l.Result()
-	return &r, nil
+	return r, err
 }
 
 // progress returns a function that shows on a terminal how much of a log was read, once a

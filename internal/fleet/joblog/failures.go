@@ -4,21 +4,34 @@ import (
 	"bytes"
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // Failure is an error that a rank's network printed.
 type Failure struct {
 	// Node and Rank are of the process that printed it: "", -1 where the log does not tell.
-	Node string
-	Rank int
+	Node string    `json:"node"`
+	Rank maybeRank `json:"rank"`
 	// Text is the first such line, Count how many there are.
-	Text  string
-	Count int
+	Text  string `json:"text"`
+	Count int    `json:"count"`
 	// Note says what it means, Code which page of explain what to do; "" where neither is known.
-	Note, Code string
+	Note string `json:"note"`
+	Code string `json:"code"`
 	// Sure: channels that asked for GPUDirect RDMA were not used. Otherwise that is not known.
-	Sure bool
+	Sure bool `json:"-"`
+}
+
+// maybeRank is a rank, -1 for unknown, which is "" in JSON.
+type maybeRank int
+
+// MarshalJSON implements json.Marshaler.
+func (r maybeRank) MarshalJSON() ([]byte, error) {
+	if r < 0 {
+		return []byte(`""`), nil
+	}
+	return []byte(strconv.Itoa(int(r))), nil
 }
 
 // failure is what failures have in common that are counted together.
@@ -29,8 +42,11 @@ type failure struct {
 
 // warning takes in a warning. In front of the mark stand the process and the source file:
 // "node1:100:201 [3] misc/ibvwrap.cc:182 N".
-func (l *Log) warning(before, text []byte) {
-	_, at, _ := cutLast(before, []byte("] "))
+func (l *reading) warning(before, text []byte) {
+	var at []byte
+	if i := bytes.LastIndex(before, []byte("] ")); i >= 0 {
+		at = before[i:]
+	}
 	if r := rowOf(at, text); r != nil {
 		l.fail(l.process(before), r, text)
 		return
@@ -41,7 +57,7 @@ func (l *Log) warning(before, text []byte) {
 	}
 }
 
-func (l *Log) fail(p process, r *row, text []byte) {
+func (l *reading) fail(p process, r *row, text []byte) {
 	switch r.effect {
 	case harmless:
 		return
@@ -82,24 +98,16 @@ func clip(m []byte) string {
 	return strings.ToValidUTF8(strings.TrimRight(text, " .\r\n\t\\"), "?")
 }
 
-func cutLast(b, sep []byte) (before, after []byte, ok bool) {
-	at := bytes.LastIndex(b, sep)
-	if at < 0 {
-		return b, nil, false
-	}
-	return b[:at], b[at+len(sep):], true
-}
-
 // allFailures returns them, those that are sure and the most frequent ones first.
-func (l *Log) allFailures() []Failure {
+func (l *reading) allFailures() []Failure {
 	merged := map[failure]*Failure{}
 	for key, f := range l.failures {
 		m := l.members[key.process]
 		is := *f
 		if m.ranks > 0 && !m.doubtful {
-			is.Rank = m.rank
+			is.Rank = maybeRank(m.rank)
 		}
-		same := failure{process{host: key.host, dev: is.Rank}, key.row}
+		same := failure{process{host: key.host, dev: int(is.Rank)}, key.row}
 		if was := merged[same]; was == nil {
 			merged[same] = &is
 		} else {
@@ -115,7 +123,7 @@ func (l *Log) allFailures() []Failure {
 		if a.Sure != b.Sure {
 			return map[bool]int{true: -1, false: 1}[a.Sure]
 		}
-		return cmp.Or(b.Count-a.Count, cmp.Compare(a.Node, b.Node), a.Rank-b.Rank, cmp.Compare(a.Text, b.Text))
+		return cmp.Or(b.Count-a.Count, cmp.Compare(a.Node, b.Node), int(a.Rank-b.Rank), cmp.Compare(a.Text, b.Text))
 	})
 	return all
 }

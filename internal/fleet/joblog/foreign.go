@@ -5,7 +5,7 @@ import "bytes"
 // Lines of libraries that print without NCCL: UCX and NIXL.
 
 // foreign takes in a line that has no message of NCCL's.
-func (l *Log) foreign(line []byte) {
+func (l *reading) foreign(line []byte) {
 	if at := bytes.Index(line, []byte(" UCX  ERROR ")); at >= 0 {
 		if r := rowIn(ucxRows, nil, line[at:]); r != nil {
 			l.fail(process{}, r, line[at+1:])

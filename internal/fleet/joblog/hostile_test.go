@@ -75,7 +75,7 @@ func TestHostile(t *testing.T) {
 		line := logs[name]
 		t.Run(name, func(t *testing.T) {
 			most := uint64(0)
-			l, err := joblog.Read(&endless{n: n, line: line}, func(int64) {
+			r, err := joblog.Read(&endless{n: n, line: line}, func(int64) {
 				runtime.GC() // what is garbage does not count
 				var m runtime.MemStats
 				runtime.ReadMemStats(&m)
@@ -84,7 +84,6 @@ func TestHostile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := l.Result()
 			if most > 48<<20 {
 				t.Errorf("%d MiB of memory", most>>20)
 			}
@@ -125,11 +124,10 @@ func FuzzLog(f *testing.F) {
 	f.Add([]byte("n:1:2 [0] NCCL INFO NET/IB : Made virtual device [4] name=a+b speed=1\nn:1:2 [0] NCCL INFO NCCL_IB_HCA set to \x1b[2J\n"))
 	f.Add([]byte("n:1:2 [0] misc/ibvwrap.cc:1 (f) NCCL WARN Call to ibv_reg_mr failed with error \u202e\nUCX  ERROR \x9b\r/GDRDMA\n] via NET/IB/0"))
 	f.Fuzz(func(t *testing.T, log []byte) {
-		l, err := joblog.Read(bytes.NewReader(log), func(int64) {})
+		r, err := joblog.Read(bytes.NewReader(log), func(int64) {})
 		if err != nil {
 			return
 		}
-		r := l.Result()
 		channels, direct := 0, 0
 		for i := range r.Ranks {
 			a := &r.Ranks[i]

@@ -88,8 +88,8 @@ type carried struct {
 	bus                    uint64 // the GPU's, 0 for unknown
 }
 
-// Log is what was read so far.
-type Log struct {
+// reading is what was read so far.
+type reading struct {
 	routes           map[route]*carried
 	members          map[process]member
 	lists            map[listOf]string // names of NICs in the order of their index
@@ -114,8 +114,8 @@ type Log struct {
 	socketsOf string // such a communicator that others followed
 }
 
-func newLog() *Log {
-	return &Log{
+func newLog() *reading {
+	return &reading{
 		routes: map[route]*carried{}, members: map[process]member{}, lists: map[listOf]string{},
 		single: map[nicOf]string{}, hints: map[string]*hint{}, words: map[string]string{}, failures: map[failure]*Failure{}, first: map[process]string{},
 	}
@@ -126,7 +126,7 @@ func newLog() *Log {
 const limit = 8 << 20
 
 // room says whether n bytes more may be kept.
-func (l *Log) room(n int) bool {
+func (l *reading) room(n int) bool {
 	if l.kept+n > limit {
 		l.forgotten = true
 		return false
@@ -136,7 +136,7 @@ func (l *Log) room(n int) bool {
 }
 
 // word returns the one copy of a name, and false without room for it.
-func (l *Log) word(b []byte) (string, bool) {
+func (l *reading) word(b []byte) (string, bool) {
 	if s, ok := l.words[string(b)]; ok {
 		return s, true
 	}
@@ -151,7 +151,7 @@ func (l *Log) word(b []byte) (string, bool) {
 
 // count counts a channel. What a socket says of GPUDirect RDMA does not count: TCP copies
 // through host memory.
-func (l *Log) count(c *channel) {
+func (l *reading) count(c *channel) {
 	l.channels++
 	if strings.Contains(c.network, "Socket") {
 		l.sockets++
@@ -168,7 +168,7 @@ func (l *Log) count(c *channel) {
 // follows takes in whether a channel of RCCL's, without GPUDirect RDMA, comes after one over
 // sockets of the same GPU: RCCL asks once for each GPU whether its network can do it
 // (ROCm/rocm-systems#11701).
-func (l *Log) follows(p process, c *channel, comm []byte) {
+func (l *reading) follows(p process, c *channel, comm []byte) {
 	const entry = 96
 	sockets := strings.Contains(c.network, "Socket")
 	was, known := l.first[p]
@@ -185,7 +185,8 @@ func (l *Log) follows(p process, c *channel, comm []byte) {
 	}
 }
 
-func (l *Log) carry(p process, c channel) {
+// carry adds a channel to its route.
+func (l *reading) carry(p process, c *channel) {
 	key := route{p, c.rank, c.network, c.device}
 	to := l.routes[key]
 	if to == nil {
@@ -193,36 +194,28 @@ func (l *Log) carry(p process, c channel) {
 		if !l.room(entry) {
 			return
 		}
-		to = &carried{}
+		to = &carried{through: map[int]bool{}}
 		l.routes[key] = to
 	}
-	to.add(c, l)
-}
-
-func (t *carried) add(c channel, l *Log) {
 	if c.sent {
-		t.sent++
+		to.sent++
 	} else {
-		t.received++
+		to.received++
 	}
 	if c.direct {
-		t.direct++
+		to.direct++
 	}
-	t.bus = cmp.Or(t.bus, c.bus)
+	to.bus = cmp.Or(to.bus, c.bus)
 	const entry = 48
-	if c.proxy >= 0 && !t.through[c.proxy] && l.room(entry) {
-		if t.through == nil {
-			t.through = map[int]bool{}
-		}
-		t.through[c.proxy] = true
+	if c.proxy >= 0 && !to.through[c.proxy] && l.room(entry) {
+		to.through[c.proxy] = true
 	}
 }
 
-// Result returns what the log says.
-func (l *Log) Result() Result {
-	r := Result{Channels: l.channels, Direct: l.direct, Unread: l.unread + l.loose, Ranks: l.ranks(), Failures: l.allFailures(), Variables: l.variables(), Notes: l.notes()}
+func (l *reading) result() *Result {
+	r := &Result{Channels: l.channels, Direct: l.direct, Unread: l.unread + l.loose, Ranks: l.ranks(), Failures: l.allFailures(), Variables: l.variables(), Notes: l.notes()}
 	r.Failed = l.lost || len(r.Failures) > 0 && r.Failures[0].Sure
-	r.Used = l.used(&r)
+	r.Used = l.used(r)
 	return r
 }
 
@@ -233,7 +226,7 @@ func (r *Result) outcome(a *Rank) tristate.State {
 		return a.GDR()
 	}
 	for _, f := range r.Failures {
-		if f.Sure && f.Node == a.Node && f.Rank == a.Rank {
+		if f.Sure && f.Node == a.Node && int(f.Rank) == a.Rank {
 			return tristate.False
 		}
 	}
@@ -242,7 +235,7 @@ func (r *Result) outcome(a *Rank) tristate.State {
 
 // used says whether all channels between nodes had GPUDirect RDMA. NCCL prints the channels
 // before it registers memory: they say what was asked for.
-func (l *Log) used(r *Result) tristate.State {
+func (l *reading) used(r *Result) tristate.State {
 	switch without := l.channels - l.direct; {
 	case r.Failed:
 		return tristate.False
@@ -258,7 +251,7 @@ func (l *Log) used(r *Result) tristate.State {
 
 // ranks returns a Rank for each route. Routes of one GPU in several communicators become
 // one: its rank is that in the largest of them.
-func (l *Log) ranks() []Rank {
+func (l *reading) ranks() []Rank {
 	merged := map[route]*Rank{}
 	for key, c := range l.routes {
 		m := l.members[key.process]
@@ -299,7 +292,7 @@ func address(bus uint64) string {
 
 // Read reads a log to its end. Of a line only the first 64 KiB are read as messages. It calls
 // progress with the number of bytes read so far, about once a mebibyte.
-func Read(from io.Reader, progress func(read int64)) (*Log, error) {
+func Read(from io.Reader, progress func(read int64)) (*Result, error) {
 	const step = 1 << 20
 	in := bufio.NewReaderSize(from, 16) // for isText
 	if err := isText(in); err != nil {
@@ -317,7 +310,7 @@ func Read(from io.Reader, progress func(read int64)) (*Log, error) {
 	if err := pieces.Err(); err != nil {
 		return nil, fmt.Errorf("reading the log: %w", err)
 	}
-	return l, nil
+	return l.result(), nil
 }
 
 // isText refuses what a log must be turned into text from.

@@ -13,11 +13,11 @@ import (
 // read reads a log.
 func read(t *testing.T, log string) joblog.Result {
 	t.Helper()
-	l, err := joblog.Read(strings.NewReader(log), func(int64) {})
+	r, err := joblog.Read(strings.NewReader(log), func(int64) {})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l.Result()
+	return *r
 }
 
 // TestFormats: a line of every format, made by the print statements of NCCL (src/transport/net.cc

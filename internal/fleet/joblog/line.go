@@ -18,7 +18,7 @@ type channel struct {
 
 // piece takes in a line. Lines that tore, so that several messages are on one, count as
 // several.
-func (l *Log) piece(p piece) {
+func (l *reading) piece(p piece) {
 	if p.continued {
 		if at, _, _ := nextMark(p.text, 0); at >= 0 || isFragment(p.text) {
 			l.long++
@@ -74,7 +74,7 @@ func nextMark(line []byte, from int) (at, end int, warns bool) {
 }
 
 // message takes in one message.
-func (l *Log) message(m *message) {
+func (l *reading) message(m *message) {
 	if m.warns {
 		l.warning(m.before, m.text)
 		return
@@ -112,7 +112,7 @@ func (l *Log) message(m *message) {
 //	Channel 00/0 : 8[0] -> 0[0] [receive] via NET/IB/0/GDRDMA/flush=Always 2.31 on
 //
 // RCCL adds "comm 0x... nRanks 16". It says whether such a line was read.
-func (l *Log) channel(m *message) bool {
+func (l *reading) channel(m *message) bool {
 	of, via, ok := bytes.Cut(m.text, []byte(" via "))
 	if !ok {
 		if tornChannel(m.text) {
@@ -149,7 +149,7 @@ func (l *Log) channel(m *message) bool {
 	l.count(&c)
 	if ok {
 		l.follows(p, &c, commOf(over))
-		l.carry(p, c)
+		l.carry(p, &c)
 	}
 	return true
 }
@@ -249,7 +249,7 @@ func (c *channel) over(m []byte) (network []byte, ok bool) {
 // process reads who prints a line: "node7:1234:1240 [3] N" stands before the mark, some
 // wrappers leave the last number out, and a warning names its source: "[3] init.cc:12 N". The
 // zero value stands for one that does not say.
-func (l *Log) process(b []byte) (p process) {
+func (l *reading) process(b []byte) (p process) {
 	b = b[:max(bytes.LastIndex(b, []byte("] ")), 0)]
 	open := bytes.LastIndexByte(b, '[')
 	if open < 1 {

@@ -16,7 +16,7 @@ type member struct {
 //	comm 0x7f3fd4001980 rank 0 nranks 2 cudaDev 0 busId b1000 - Init COMPLETE              2.5 on
 //	ncclCommInitRank comm 0x... rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId b1000 commId ... 2.17 on
 //	[Rank 0] ncclCommInitRank comm 0x... rank 0 nranks 2 ...                               2.29 on
-func (l *Log) member(before, m []byte) {
+func (l *reading) member(before, m []byte) {
 	_, m, ok := bytes.Cut(m, []byte("comm 0x"))
 	rank, m, ok := valueOf(m, " rank ", ok)
 	ranks, m, ok := valueOf(m, " nranks ", ok)
@@ -60,7 +60,7 @@ func valueOf(m []byte, word string, ok bool) (n int, rest []byte, found bool) {
 }
 
 // oneNode says whether the log names all ranks of its largest communicator, all on one node.
-func (l *Log) oneNode() bool {
+func (l *reading) oneNode() bool {
 	ranks, host := 0, ""
 	for p, m := range l.members {
 		if ranks = max(ranks, m.ranks); m.doubtful || host != "" && p.host != host {

@@ -30,7 +30,7 @@ const separator = "|"
 //	NET/Socket : Using [0]eth0:10.0.0.1<0>
 //	NET/IB : Made virtual device [4] name=mlx5_0+mlx5_1 speed=800000 ndevs=2  2.24 on
 //	NET/AWS Libfabric : GPU Direct RDMA Enabled for HCA 0 'rdmap79s0'         2.13 on
-func (l *Log) network(before, m []byte) {
+func (l *reading) network(before, m []byte) {
 	m, ok := bytes.CutPrefix(m, []byte("NET/"))
 	name, said, told := bytes.Cut(m, []byte(" : "))
 	const longest = 64
@@ -47,7 +47,7 @@ func (l *Log) network(before, m []byte) {
 }
 
 // list remembers the NICs of a process.
-func (l *Log) list(p process, network, list []byte) {
+func (l *reading) list(p process, network, list []byte) {
 	net, ok := l.word(kind(network))
 	text, ok2 := l.word(listed(list))
 	const entry = 160
@@ -111,7 +111,7 @@ func kind(network []byte) []byte {
 }
 
 // name remembers one NIC: an index, a text between, and the name with a text behind it.
-func (l *Log) name(before, network, said []byte, between, behind string) {
+func (l *reading) name(before, network, said []byte, between, behind string) {
 	device, said, ok := number(said, true)
 	said, told := bytes.CutPrefix(said, []byte(between))
 	name, _, ended := bytes.Cut(said, []byte(behind))
@@ -137,7 +137,7 @@ func (l *Log) name(before, network, said []byte, between, behind string) {
 }
 
 // nic returns the name of the NIC of a route; "" for unknown.
-func (l *Log) nic(r route) string {
+func (l *reading) nic(r route) string {
 	net := string(kind([]byte(r.network)))
 	list, ok := l.lists[listOf{r.host, net, r.pid}]
 	if !ok {

@@ -25,97 +25,76 @@ const (
 	hintRay     = "Ray has left lines out that it takes for repetitions, so the numbers are too low: set RAY_DEDUP_LOGS=0"
 )
 
-// reason is a message (NCCL INFO) that may tell why GPUDirect RDMA is not used, by what it
-// begins with and, where the network or a name is in between, has in it.
-type reason struct{ begin, within, means, code string }
-
-// reasons are in the order in which they are told. See rows for the releases that were read.
-var reasons = []reason{
+// reasons are messages (NCCL INFO) that may tell why GPUDirect RDMA is not used, in the order in
+// which they are told; those that are harmless are told elsewhere. See rows for the releases that
+// were read.
+var reasons = []row{
+	// src/plugin/gin.cc, ncclGinPluginAssign; src/plugin/rma.cc; src/dev_runtime.cc, devCommCreate.
+	{"", "GIN/Plugin: Assigned ", "", harmless, hintGIN, ""},
+	{"", "Assigned GIN plugin ", "", harmless, hintGIN, ""},
+	{"", "RMA/Plugin: Assigned ", "", harmless, hintGIN, ""},
+	{"", "devCommCreate: ", "", harmless, hintGIN, ""},
+	// src/misc/ibvwrap.cc, wrap_ibv_modify_qp.
+	{"", "Call to ibv_", ", retrying ", harmless, hintRetried, ""},
 	// src/transport/net_ib/init.cc, ncclIbInitDevices; misc/ibvsymbols.cc, buildIbvSymbols.
-	{"NET/IB : No device found", "", "NCCL found no RDMA device that it may use", "RDMADeviceElsewhere"},
-	{"Failed to open libibverbs", "", noVerbs, "NoLibibverbs"},
+	{"", "NET/IB : No device found", "", wentOn, "NCCL found no RDMA device that it may use", "RDMADeviceElsewhere"},
+	{"", "Failed to open libibverbs", "", wentOn, noVerbs, "NoLibibverbs"},
 	// aws-ofi-nccl, src/nccl_ofi_ofiutils.cpp.
-	{"NET/OFI", "disabling GDR", "aws-ofi-nccl has switched GPUDirect RDMA off, because libfabric may call CUDA", ""},
-	{"NET/OFI", "initialization failed", "aws-ofi-nccl did not start", "NoNCCLPlugin"},
+	{"", "NET/OFI", "disabling GDR", wentOn, "aws-ofi-nccl has switched GPUDirect RDMA off, because libfabric may call CUDA", ""},
+	{"", "NET/OFI", "initialization failed", wentOn, "aws-ofi-nccl did not start", "NoNCCLPlugin"},
 	// src/graph/topo.cc, ncclTopoProcessNet: what each device of the network says of itself.
-	{"NET/Socket : ", "GPU Direct RDMA Disabled for HCA", "", ""},
-	{"NET/", ": GPU Direct RDMA Disabled for HCA", "the NIC cannot register GPU memory, neither with a peer memory client nor with DMA-BUF", "NoPeerMemoryPath"},
-	{"NET/", ": GPU Direct RDMA Disabled for GPU", "the GPU and the NIC are too far from each other (NCCL_NET_GDR_LEVEL), or there is no peer memory client", "BeyondNCCLDefault"},
+	{"", "NET/Socket : ", "GPU Direct RDMA Disabled for HCA", wentOn, "", ""},
+	{"", "NET/", ": GPU Direct RDMA Disabled for HCA", wentOn, "the NIC cannot register GPU memory, neither with a peer memory client nor with DMA-BUF", "NoPeerMemoryPath"},
+	{"", "NET/", ": GPU Direct RDMA Disabled for GPU", wentOn, "the GPU and the NIC are too far from each other (NCCL_NET_GDR_LEVEL), or there is no peer memory client", "BeyondNCCLDefault"},
 	// src/graph/paths.cc, ncclTopoCheckGdr.
-	{"GPU Direct RDMA Disabled for ", "", "the GPU and the NIC are too far from each other (NCCL_NET_GDR_LEVEL)", "BeyondNCCLDefault"},
+	{"", "GPU Direct RDMA Disabled for ", "", wentOn, "the GPU and the NIC are too far from each other (NCCL_NET_GDR_LEVEL)", "BeyondNCCLDefault"},
 	// RCCL, src/transport/net_ib.cc, ncclIbGdrSupport; src/misc/rocmwrap.cc, rocmLibraryInit.
-	{"GDRDMA not enabled", "", "RCCL found no peer memory interface", "MemoryPeersMissing"},
-	{"Dmabuf feature disabled", "", "RCCL uses DMA-BUF only with NCCL_DMABUF_ENABLE=1 (ROCm 6.0 and older: NCCL_ENABLE_DMABUF_SUPPORT=1)", ""},
-	{"CONFIG_DMABUF_MOVE_NOTIFY and", "", "RCCL found that the kernel has no peer-to-peer DMA-BUF", "KernelOptionMissing"},
-	{"Current version of ROCm does not support dmabuf", "", "this release of ROCm has no DMA-BUF", "NoDMABuf"},
-	{"DMA_BUF_SUPPORT Failed", "", "RCCL found that the kernel has no peer-to-peer DMA-BUF", "KernelOptionMissing"},
+	{"", "GDRDMA not enabled", "", wentOn, "RCCL found no peer memory interface", "MemoryPeersMissing"},
+	{"", "Dmabuf feature disabled", "", wentOn, "RCCL uses DMA-BUF only with NCCL_DMABUF_ENABLE=1 (ROCm 6.0 and older: NCCL_ENABLE_DMABUF_SUPPORT=1)", ""},
+	{"", "CONFIG_DMABUF_MOVE_NOTIFY and", "", wentOn, "RCCL found that the kernel has no peer-to-peer DMA-BUF", "KernelOptionMissing"},
+	{"", "Current version of ROCm does not support dmabuf", "", wentOn, "this release of ROCm has no DMA-BUF", "NoDMABuf"},
+	{"", "DMA_BUF_SUPPORT Failed", "", wentOn, "RCCL found that the kernel has no peer-to-peer DMA-BUF", "KernelOptionMissing"},
 	// src/net.cc and src/plugin/plugin_open.cc, openPluginLib.
-	{"NET/Plugin", "Could not find:", "NCCL found no network plugin, and uses its own network: EFA needs the plugin", "NoNCCLPlugin"},
-	{"NET/Plugin : ", "No plugin found", "NCCL found no network plugin, and uses its own network: EFA needs the plugin", "NoNCCLPlugin"},
-	{"NET/Plugin: ", "Most recent plugin load returned", "NCCL found no network plugin, and uses its own network: EFA needs the plugin", "NoNCCLPlugin"},
-	{"Failed to initialize NET plugin", "", "a network plugin did not start", "NoNCCLPlugin"},
+	{"", "NET/Plugin", "Could not find:", wentOn, "NCCL found no network plugin, and uses its own network: EFA needs the plugin", "NoNCCLPlugin"},
+	{"", "NET/Plugin : ", "No plugin found", wentOn, "NCCL found no network plugin, and uses its own network: EFA needs the plugin", "NoNCCLPlugin"},
+	{"", "NET/Plugin: ", "Most recent plugin load returned", wentOn, "NCCL found no network plugin, and uses its own network: EFA needs the plugin", "NoNCCLPlugin"},
+	{"", "Failed to initialize NET plugin", "", wentOn, "a network plugin did not start", "NoNCCLPlugin"},
 	// src/transport/net_ib/gin.cc, ncclGinIbInit; src/plugin/gin.cc, ncclGinInit.
-	{"Unable to use GIN", "", noGIN, "GINImpossible"},
-	{"Compute Capability", "not sufficient to enable GIN", noGIN, "GINImpossible"},
-	{"GIN/Plugin: Failed to initialize any GIN plugin", "", noGIN, "GINImpossible"},
-	{"Failed to initialize any GIN plugin", "", noGIN, "GINImpossible"},
-	{"RMA/Plugin: Failed to initialize any plugin", "", noGIN, "GINImpossible"},
+	{"", "Unable to use GIN", "", wentOn, noGIN, "GINImpossible"},
+	{"", "Compute Capability", "not sufficient to enable GIN", wentOn, noGIN, "GINImpossible"},
+	{"", "GIN/Plugin: Failed to initialize any GIN plugin", "", wentOn, noGIN, "GINImpossible"},
+	{"", "Failed to initialize any GIN plugin", "", wentOn, noGIN, "GINImpossible"},
+	{"", "RMA/Plugin: Failed to initialize any plugin", "", wentOn, noGIN, "GINImpossible"},
 	// src/transport/generic.cc, ncclTransportRingConnect.
-	{"Connected all rings", " GDR 0", "NCCL says that it asks for no GPUDirect RDMA on at least one connection (GDR 0)", ""},
-	{"", "set by environment", "", ""},
-	{"NCCL_IB_HCA set", "", "", ""},
+	{"", "Connected all rings", " GDR 0", wentOn, "NCCL says that it asks for no GPUDirect RDMA on at least one connection (GDR 0)", ""},
+	{"", "", "set by environment", harmless, "", ""},
+	{"", "NCCL_IB_HCA set", "", harmless, "", ""},
 }
 
 // told are the variables whose lines are repeated.
 var told = []string{"NCCL_IB_DISABLE", "NCCL_IB_HCA", "NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_DMABUF_ENABLE", "NCCL_IB_GDR_LEVEL"}
 
 // reason takes in a message that may tell why.
-func (l *Log) reason(before, m []byte) {
-	switch m[0] {
-	case 'N', 'G', 'F', 'D', 'C', 'U', 'R', 'A', 'd':
-	default:
+func (l *reading) reason(before, m []byte) {
+	if bytes.IndexByte([]byte("NGFDCURAd"), m[0]) < 0 {
 		return
 	}
-	switch {
-	case usesGIN(m):
-		l.hint(l.process(before), hintGIN)
-		return
-	case bytes.HasPrefix(m, []byte("Call to ibv_")) && bytes.Contains(m, []byte(", retrying ")):
-		l.hint(l.process(before), hintRetried) // src/misc/ibvwrap.cc, wrap_ibv_modify_qp
+	r := rowIn(reasons, nil, m)
+	if r == nil {
 		return
 	}
-	for i := range reasons {
-		r := &reasons[i]
-		if !bytes.HasPrefix(m, []byte(r.begin)) || !bytes.Contains(m, []byte(r.within)) {
-			continue
-		}
-		text := r.said()
-		if text == "" && !slices.ContainsFunc(told, func(name string) bool { return bytes.HasPrefix(m, []byte(name)) }) {
+	text := r.said()
+	if text == "" {
+		if !slices.ContainsFunc(told, func(name string) bool { return bytes.HasPrefix(m, []byte(name)) }) {
 			return
 		}
-		if text == "" {
-			const most = 120
-			text = strings.TrimRight(string(m[:min(len(m), most)]), " .\r\n")
-		}
-		l.hint(l.process(before), text)
-		return
+		const most = 120
+		text = strings.TrimRight(string(m[:min(len(m), most)]), " .\r\n")
 	}
+	l.hint(l.process(before), text)
 }
 
-func (r *reason) said() string { return (&row{means: r.means, code: r.code}).said() }
-
-// usesGIN says whether a job has GIN or RMA: src/plugin/gin.cc, ncclGinPluginAssign;
-// src/plugin/rma.cc; src/dev_runtime.cc, devCommCreate.
-func usesGIN(m []byte) bool {
-	for _, begin := range []string{"GIN/Plugin: Assigned ", "Assigned GIN plugin ", "RMA/Plugin: Assigned ", "devCommCreate: "} {
-		if bytes.HasPrefix(m, []byte(begin)) {
-			return true
-		}
-	}
-	return false
-}
-
-func (l *Log) hint(p process, text string) {
+func (l *reading) hint(p process, text string) {
 	const most = 32
 	if h := l.hints[text]; h != nil {
 		h.others = h.others || h.node != p.host
@@ -125,7 +104,7 @@ func (l *Log) hint(p process, text string) {
 }
 
 // said returns a hint with the node that printed it; "" if none did.
-func (l *Log) said(text string) string {
+func (l *reading) said(text string) string {
 	h := l.hints[text]
 	switch {
 	case h == nil:
@@ -138,7 +117,7 @@ func (l *Log) said(text string) string {
 	return text + " (" + h.node + ")"
 }
 
-func (l *Log) notes() []string {
+func (l *reading) notes() []string {
 	var notes []string
 	add := func(ok bool, text string) {
 		if ok && text != "" {
@@ -170,7 +149,7 @@ func (l *Log) notes() []string {
 
 // causes are the reasons why channels are without GPUDirect RDMA, and what failed without
 // ending the job.
-func (l *Log) causes() []string {
+func (l *reading) causes() []string {
 	var notes []string
 	seen := map[string]bool{}
 	for key := range l.failures {
@@ -182,33 +161,25 @@ func (l *Log) causes() []string {
 			notes = append(notes, said)
 		}
 	}
-	for _, table := range [...][]row{rows, ucxRows, nixlRows} {
+	tables, variables := [][]row{rows, ucxRows, nixlRows}, []string(nil)
+	if l.direct < l.channels || l.channels == 0 {
+		tables, variables = append(tables, reasons), l.variables()
+	}
+	for _, table := range tables {
 		for i := range table {
 			if table[i].effect == wentOn {
 				add(table[i].said())
 			}
 		}
 	}
-	if l.direct == l.channels && l.channels > 0 {
-		return notes
+	for _, text := range variables {
+		notes = append(notes, l.said(text))
 	}
-	for i := range reasons {
-		add(reasons[i].said())
-	}
-	return append(notes, l.environment()...)
+	return notes
 }
 
-// environment returns the variables that the log names, in a fixed order, with the nodes.
-func (l *Log) environment() []string {
-	found := l.variables()
-	for i, text := range found {
-		found[i] = l.said(text)
-	}
-	return found
-}
-
-// variables returns them without the nodes.
-func (l *Log) variables() []string {
+// variables returns those that the log names, in a fixed order.
+func (l *reading) variables() []string {
 	var found []string
 	for text := range l.hints {
 		if strings.HasPrefix(text, "NCCL_") {

@@ -44,7 +44,7 @@ func (r *Result) Text(w io.Writer) error {
 func (f *Failure) line() string {
 	who := cmp.Or(f.Node, "a node")
 	if f.Rank >= 0 {
-		who += " rank " + strconv.Itoa(f.Rank)
+		who += " rank " + strconv.Itoa(int(f.Rank))
 	}
 	text := sanitize.Terminal(who + ": " + f.Text)
 	if f.Count > 1 {
@@ -127,40 +127,16 @@ type rankJSON struct {
 	Through []int          `json:"through"`
 }
 
-type failureJSON struct {
-	Node string    `json:"node"`
-	Rank maybeRank `json:"rank"`
-	Text string    `json:"text"`
-	// Count is the number of lines, Note what they mean, Code the page of explain.
-	Count int    `json:"count"`
-	Note  string `json:"note"`
-	Code  string `json:"code"`
-}
-
-// maybeRank is a rank, or "" for unknown.
-type maybeRank int
-
-// MarshalJSON implements json.Marshaler.
-func (r maybeRank) MarshalJSON() ([]byte, error) {
-	if r < 0 {
-		return []byte(`""`), nil
-	}
-	return []byte(strconv.Itoa(int(r))), nil
-}
-
 // JSON writes the same for programs.
 func (r *Result) JSON(w io.Writer) error {
 	out := struct {
 		Used     tristate.State `json:"used"`
 		Ranks    []rankJSON     `json:"ranks"`
-		Failures []failureJSON  `json:"failures"`
+		Failures []Failure      `json:"failures"`
 		Notes    []string       `json:"notes"`
-	}{r.Used, make([]rankJSON, 0, len(r.Ranks)), make([]failureJSON, 0, len(r.Failures)), append([]string{}, r.Notes...)}
+	}{r.Used, make([]rankJSON, 0, len(r.Ranks)), append([]Failure{}, r.Failures...), append([]string{}, r.Notes...)}
 	for _, a := range r.Ranks {
 		out.Ranks = append(out.Ranks, rankJSON{a, r.outcome(&a), append([]int{}, a.Through...)})
-	}
-	for _, f := range r.Failures {
-		out.Failures = append(out.Failures, failureJSON{f.Node, maybeRank(f.Rank), f.Text, f.Count, f.Note, f.Code})
 	}
 	return show.JSON(w, out)
 }

@@ -83,7 +83,7 @@ func isFragment(b []byte) bool {
 }
 
 // unmarked takes in a line without a message: it may be a part of one.
-func (l *Log) unmarked(p piece) {
+func (l *reading) unmarked(p piece) {
 	switch {
 	case isFragment(p.text), endsInMark(p.text):
 		l.unread++
