@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"gdr-features/internal/cli/examplecommand"
 	"gdr-features/internal/cli/imagecommand"
 	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/cli/nodescommand"
@@ -35,7 +34,7 @@ func everyCommand() []*cobra.Command {
 		}
 	}
 	plugin := &cobra.Command{Use: "gdr", Annotations: map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl gdr"}}
-	image, job := imagecommand.New(nil, os.Getenv), examplecommand.New(&nodescommand.Flags{})
+	image, job := imagecommand.New(nil, os.Getenv), nodescommand.Example(&nodescommand.Flags{}, nil)
 	plugin.AddCommand(job, image)
 	return append(all, job, image)
 }

@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"gdr-features/deploy/examples"
 	"gdr-features/internal/cli"
-	"gdr-features/internal/cli/examplecommand"
 	"gdr-features/internal/cli/imagecommand"
 	"gdr-features/internal/cli/logcommand"
 	"gdr-features/internal/cli/nodescommand"
@@ -61,7 +61,7 @@ func command(s streams, page io.Writer) *cobra.Command {
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetHelpCommand(&cobra.Command{Hidden: true}) // help is the name of a node
 	log := logcommand.Log{In: s.in, Out: s.out, Page: page, Err: s.err, Now: s.now}
-	job := examplecommand.New(&p.flags)
+	job := nodescommand.Example(&p.flags, examples.Names())
 	job.RunE = p.example
 	c.AddCommand(diff, history, job, log.Command("kubectl gdr", ""), imagecommand.New(s.out, os.Getenv))
 	return c

@@ -17,7 +17,7 @@ const module = "gdr-features/"
 // rooms are the packages that only some commands need.
 var rooms = []string{
 	"internal/rooms/", "internal/fleet/", "source/container", "internal/render", "internal/cli/logcommand", "internal/cli/imagecommand",
-	"internal/cli/nodescommand", "internal/cli/examplecommand", "deploy/examples",
+	"internal/cli/nodescommand", "deploy/examples",
 }
 
 // readers are the packages that read a machine or judge it.
@@ -31,7 +31,7 @@ func TestLinks(t *testing.T) {
 		never []string
 		needs string // a package that it is known to link: the list is not empty
 	}{
-		{"gdr-features", []string{"internal/fleet/nodes", "internal/cli/imagecommand", "internal/cli/examplecommand", "deploy/examples", "internal/agent", "internal/publish", "internal/monitor"}, "internal/rooms/pod"},
+		{"gdr-features", []string{"internal/fleet/nodes", "internal/cli/imagecommand", "deploy/examples", "internal/agent", "internal/publish", "internal/monitor"}, "internal/rooms/pod"},
 		{"gdr-features-agent", rooms, "internal/report"},
 		{"kubectl-gdr", append(slices.Clone(readers), "internal/rooms/", "internal/cli/machineflags"), "internal/fleet/nodes"},
 	} {

@@ -1,5 +1,5 @@
 // Package nodescommand has the flags and help of kubectl gdr, which is also gdr-features nodes, and
-// of the commands diff and history below it.
+// of the commands diff, history and example below it.
 package nodescommand
 
 import (
@@ -90,7 +90,7 @@ error, also when the node has published nothing.`,
   kubectl gdr history hgx-2 -o json | jq '.changes[] | select(.name == "gdr.rate")'`,
 		Args: cli.Args(1, 1),
 	}
-	o.Access(c)
+	o.access(c)
 	cli.Output(c, &o.Output, "table or json", "table", "json")
 	c.Flags().BoolVar(&o.NoHeaders, "no-headers", false, "print no headings, for scripts")
 	return c
@@ -130,10 +130,40 @@ also when a NODE has published nothing.`,
 	return c
 }
 
+// Example is the command example, of the files with these names, without its action.
+func Example(o *Flags, names []string) *cobra.Command {
+	c := &cobra.Command{
+		Use:   "example [NAME]",
+		Short: "Print an example job, filled in from the cluster",
+		Long: `example prints a file of deploy/examples with what the cluster knows filled in:
+the resources of GPUs and RDMA devices and how many there are of them, level and
+rate, the networks of the job's namespace, tolerations of the nodes' taints, and
+the image of gdr-features. It is for the ready nodes, or those of them that
+--selector selects; where these differ, for the kind that most of them are of.
+Its Pods with GPUs run on no others: their node affinity has the selector, too.
+Without NAME it lists the examples. It changes nothing.
+
+What the cluster cannot know is a line "# TODO: ..." where it belongs. Once these
+are filled in the file applies.
+
+It reads Nodes, NetworkAttachmentDefinitions and the DaemonSet of the agents. Exit
+status: 0; 1 on an error, also when no ready node is selected.`,
+		Example: `  kubectl gdr example                             # which there are
+  kubectl gdr example nccl > job.yaml && grep TODO job.yaml
+  kubectl gdr example vllm -l pool=inference --job-namespace serving`,
+		Args:      cli.Args(0, 1),
+		ValidArgs: names,
+	}
+	o.access(c)
+	c.Flags().StringVarP(&o.Selector, "selector", "l", "", "label selector of Nodes, such as pool=train,gdr.level=PIX")
+	c.Flags().StringVar(&o.JobNamespace, "job-namespace", "", "namespace of the job, instead of that of the kubeconfig")
+	return c
+}
+
 // define defines the flags that all these commands have; noHeaders is the help of one.
 func (o *Flags) define(c *cobra.Command, noHeaders string) *cobra.Command {
 	c.ValidArgsFunction = cobra.NoFileCompletions
-	o.Access(c)
+	o.access(c)
 	f := c.Flags()
 	f.BoolVarP(&o.AllNamespaces, "all-namespaces", "A", false, "show the agents of all namespaces")
 	f.StringVarP(&o.Selector, "selector", "l", "", "label selector, such as pool=train,gdr.level=PIX")
@@ -146,8 +176,8 @@ func (o *Flags) define(c *cobra.Command, noHeaders string) *cobra.Command {
 	return c
 }
 
-// Access defines the flags that say where the agents are.
-func (o *Flags) Access(c *cobra.Command) {
+// access defines the flags that say where the agents are.
+func (o *Flags) access(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&o.Kubeconfig, "kubeconfig", "", "kubeconfig file, instead of $KUBECONFIG and ~/.kube/config")
 	f.StringVar(&o.Context, "context", "", "context of the kubeconfig, instead of the current one")
