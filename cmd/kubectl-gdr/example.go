@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 
 	"gdr-features/deploy/examples"
+	"gdr-features/internal/fleet/nodes"
 	"gdr-features/internal/fleet/nodes/apiserver"
 	"gdr-features/internal/fleet/nodes/example"
-	"gdr-features/internal/label"
 )
 
 func (p *program) example(cmd *cobra.Command, names []string) error {
@@ -24,7 +24,7 @@ func (p *program) example(cmd *cobra.Command, names []string) error {
 	if !ok {
 		return fmt.Errorf("no example %q: there are %s", names[0], strings.Join(examples.Names(), ", "))
 	}
-	selector, err := ofNodes(p.flags.Selector)
+	selector, err := nodes.Selector(p.flags.Selector)
 	if err != nil {
 		return fmt.Errorf("--selector %s: %w", p.flags.Selector, err)
 	}
@@ -50,28 +50,6 @@ func (p *program) example(cmd *cobra.Command, names []string) error {
 	}
 	_, err = fmt.Fprint(p.out, text)
 	return err
-}
-
-// ofNodes is a selector for Nodes: labels of ours get their prefix.
-func ofNodes(text string) (labels.Selector, error) {
-	parsed, err := labels.Parse(text)
-	if err != nil {
-		return nil, err
-	}
-	requirements, _ := parsed.Requirements()
-	selector := labels.NewSelector()
-	for _, r := range requirements {
-		key := r.Key()
-		if label.Ours(key) {
-			key = label.DefaultPrefix + key
-		}
-		one, err := labels.NewRequirement(key, r.Operator(), r.ValuesUnsorted())
-		if err != nil {
-			return nil, err
-		}
-		selector = selector.Add(*one)
-	}
-	return selector, nil
 }
 
 // operators are those of a node affinity that select as those of a selector do. As there, NotIn selects

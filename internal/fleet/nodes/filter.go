@@ -24,26 +24,42 @@ type Filter struct {
 // have published. All others are those of Nodes: ofNodes is the selector for them, "" for none, and
 // the caller sets Only to the Nodes that it selects.
 func (f *Filter) Select(text string) (ofNodes string, err error) {
-	parsed, err := labels.Parse(text)
+	all, err := Selector(text)
 	if err != nil {
 		return "", err
 	}
-	requirements, _ := parsed.Requirements()
+	requirements, _ := all.Requirements()
 	published, others := labels.NewSelector(), labels.NewSelector()
 	for _, r := range requirements {
-		name := strings.TrimPrefix(r.Key(), label.DefaultPrefix)
-		if !label.Ours(name) {
+		if name, ok := strings.CutPrefix(r.Key(), label.DefaultPrefix); ok && label.Ours(name) {
+			published = published.Add(r)
+		} else {
 			others = others.Add(r)
-			continue
 		}
-		one, err := labels.NewRequirement(name, r.Operator(), r.ValuesUnsorted())
-		if err != nil {
-			return "", err
-		}
-		published = published.Add(*one)
 	}
 	f.selector = published
 	return others.String(), nil
+}
+
+// Selector is a label selector in which labels of ours have got their prefix.
+func Selector(text string) (labels.Selector, error) {
+	requirements, err := labels.ParseToRequirements(text)
+	if err != nil {
+		return nil, err
+	}
+	selector := labels.NewSelector()
+	for _, r := range requirements {
+		key := r.Key()
+		if label.Ours(key) {
+			key = label.DefaultPrefix + key
+		}
+		prefixed, err := labels.NewRequirement(key, r.Operator(), r.ValuesUnsorted())
+		if err != nil {
+			return nil, err
+		}
+		selector = selector.Add(*prefixed)
+	}
+	return selector, nil
 }
 
 // Pick returns the nodes that match the filter.
@@ -56,7 +72,7 @@ func (f *Filter) Matches(n *Node) bool {
 	return (f.Ready == "" || f.Ready == n.state(label.Ready)) &&
 		(len(f.Reasons) == 0 || slices.Contains(f.Reasons, n.Labels[label.Reason])) &&
 		(f.Only == nil || f.Only[n.Name] != nil) &&
-		(f.selector == nil || f.selector.Matches(labels.Set(n.Labels)))
+		(f.selector == nil || f.selector.Matches(labels.Set(n.Labels.Prefixed(label.DefaultPrefix))))
 }
 
 // All reports whether every node matches the filter.
