@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -17,17 +16,18 @@ import (
 const agents = "app.kubernetes.io/name=" + manager
 
 var (
+	core       = schema.GroupVersion{Version: "v1"}
 	daemonSets = resource{
 		version: schema.GroupVersion{Group: "apps", Version: "v1"}, name: "daemonsets", kind: "DaemonSet",
 		right: nodeFeatures.right, source: notKubernetes,
 	}
 	pods = resource{
-		version: schema.GroupVersion{Version: "v1"}, name: "pods", kind: "Pod",
+		version: core, name: "pods", kind: "Pod",
 		right: nodeFeatures.right, source: notKubernetes,
 	}
 	// coreNodes are the Nodes themselves, of which names and labels are enough: whole ones list all images.
 	coreNodes = resource{
-		version: schema.GroupVersion{Version: "v1"}, name: "nodes", kind: "Node", clusterWide: true,
+		version: core, name: "nodes", kind: "Node", clusterWide: true,
 		accept: "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
 		right:  "bind the ClusterRole gdr-features-nodes of deploy/examples/reader.yaml", source: notKubernetes,
 	}
@@ -72,8 +72,7 @@ func agentSets(ctx context.Context, config *rest.Config, q Query) ([]nodes.Agent
 			Wanted int `json:"desiredNumberScheduled"`
 		} `json:"status"`
 	}
-	options := metav1.ListOptions{LabelSelector: agents, Limit: int64(q.PageSize)}
-	return readAll(ctx, config, daemonSets, q.Namespace, options, nil, func(s *set) (nodes.Agents, bool) {
+	return readAll(ctx, config, daemonSets, q, agents, func(s *set) (nodes.Agents, bool) {
 		return nodes.Agents(s.Status), true
 	})
 }
@@ -93,8 +92,7 @@ func agentPods(ctx context.Context, config *rest.Config, q Query) (map[string]bo
 		} `json:"status"`
 	}
 	ready := map[string]bool{}
-	options := metav1.ListOptions{LabelSelector: agents, Limit: int64(q.PageSize)}
-	_, err := readAll(ctx, config, pods, q.Namespace, options, nil, func(p *pod) (struct{}, bool) {
+	_, err := readAll(ctx, config, pods, q, agents, func(p *pod) (struct{}, bool) {
 		if isName(p.Spec.Node) {
 			ready[p.Spec.Node] = ready[p.Spec.Node] || slices.Contains(p.Status.Conditions, condition{"Ready", "True"})
 		}
@@ -106,15 +104,8 @@ func agentPods(ctx context.Context, config *rest.Config, q Query) (map[string]bo
 // Nodes returns the labels of ours on the Nodes that a selector selects, "" for all, by name. An
 // error says what to do.
 func Nodes(ctx context.Context, config *rest.Config, q Query, selector string) (map[string]label.Set, error) {
-	type node struct {
-		Metadata struct {
-			Name   string            `json:"name"`
-			Labels map[string]string `json:"labels"`
-		} `json:"metadata"`
-	}
 	all, known := map[string]label.Set{}, texts{}
-	options := metav1.ListOptions{LabelSelector: selector, Limit: int64(q.PageSize)}
-	_, err := readAll(ctx, config, coreNodes, "", options, nil, func(n *node) (struct{}, bool) {
+	_, err := readAll(ctx, config, coreNodes, q, selector, func(n *node) (struct{}, bool) {
 		if isName(n.Metadata.Name) {
 			all[n.Metadata.Name] = known.set(n.Metadata.Labels)
 		}

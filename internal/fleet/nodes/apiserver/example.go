@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -19,16 +18,10 @@ import (
 // readyNodes selects the Nodes that an example is for.
 const readyNodes = label.DefaultPrefix + label.Ready + "=true"
 
-var (
-	wholeNodes = resource{
-		version: schema.GroupVersion{Version: "v1"}, name: "nodes", kind: "Node", clusterWide: true,
-		right: coreNodes.right, source: notKubernetes,
-	}
-	networks = resource{
-		version: schema.GroupVersion{Group: "k8s.cni.cncf.io", Version: "v1"}, name: "network-attachment-definitions", kind: "NetworkAttachmentDefinition",
-		right: "ask for the right, or take the names from whoever runs the network", source: "no Multus is installed",
-	}
-)
+var networks = resource{
+	version: schema.GroupVersion{Group: "k8s.cni.cncf.io", Version: "v1"}, name: "network-attachment-definitions", kind: "NetworkAttachmentDefinition",
+	right: "ask for the right, or take the names from whoever runs the network", source: "no Multus is installed",
+}
 
 // Example reads what an example is filled in from: the Nodes that are ready and that a selector
 // selects, the networks of the job's namespace, and the image of the agents. It is an error if the
@@ -40,8 +33,9 @@ func Example(ctx context.Context, config *rest.Config, q Query, selector, namesp
 	if c.Nodes, err = exampleNodes(ctx, config, q, selector+readyNodes); err != nil {
 		return c, err
 	}
-	options := metav1.ListOptions{Limit: int64(q.PageSize)}
-	c.Networks, err = readAll(ctx, config, networks, namespace, options, nil, func(n *networkObject) (example.Network, bool) {
+	ofJob := q
+	ofJob.Namespace = namespace
+	c.Networks, err = readAll(ctx, config, networks, ofJob, "", func(n *networkObject) (example.Network, bool) {
 		network := example.Network{Name: n.Metadata.Name}
 		if plain(n.Metadata.Annotations.Resource) {
 			network.Resource = n.Metadata.Annotations.Resource
@@ -51,7 +45,7 @@ func Example(ctx context.Context, config *rest.Config, q Query, selector, namesp
 	if err != nil && !apierrors.IsNotFound(err) { // without Multus there is no such resource
 		c.Unread = append(c.Unread, "name the networks of the RDMA devices: "+sanitize.Terminal(err.Error()))
 	}
-	images, err := readAll(ctx, config, daemonSets, q.Namespace, metav1.ListOptions{LabelSelector: agents, Limit: int64(q.PageSize)}, nil, (*imageObject).image)
+	images, err := readAll(ctx, config, daemonSets, q, agents, (*imageObject).image)
 	if err == nil && len(images) > 0 {
 		c.Image = images[0]
 	}
@@ -99,22 +93,24 @@ var word = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/:@-]*[A-Za-z0-9])?$`)
 // of, which is one word of YAML and nothing that a terminal obeys. Others are as if they were not there.
 func plain(text string) bool { return len(text) <= maxPlain && word.MatchString(text) }
 
+// node is a Node; one that is not read as a whole has only metadata.
+type node struct {
+	Metadata struct {
+		Name   string            `json:"name"`
+		Labels map[string]string `json:"labels"`
+	} `json:"metadata"`
+	Spec struct {
+		Taints []example.Taint `json:"taints"`
+	} `json:"spec"`
+	Status struct {
+		Allocatable map[string]string `json:"allocatable"`
+	} `json:"status"`
+}
+
 func exampleNodes(ctx context.Context, config *rest.Config, q Query, selector string) ([]example.Node, error) {
-	type node struct {
-		Metadata struct {
-			Name   string            `json:"name"`
-			Labels map[string]string `json:"labels"`
-		} `json:"metadata"`
-		Spec struct {
-			Taints []example.Taint `json:"taints"`
-		} `json:"spec"`
-		Status struct {
-			Allocatable map[string]string `json:"allocatable"`
-		} `json:"status"`
-	}
-	known := texts{}
-	options := metav1.ListOptions{LabelSelector: selector, Limit: int64(q.PageSize)}
-	return readAll(ctx, config, wholeNodes, "", options, nil, func(n *node) (example.Node, bool) {
+	whole, known := coreNodes, texts{}
+	whole.accept = ""
+	return readAll(ctx, config, whole, q, selector, func(n *node) (example.Node, bool) {
 		kept := example.Node{Name: n.Metadata.Name, Labels: known.set(n.Metadata.Labels), Allocatable: map[string]string{}}
 		for _, name := range slices.Sorted(maps.Keys(n.Status.Allocatable)) {
 			amount := n.Status.Allocatable[name]

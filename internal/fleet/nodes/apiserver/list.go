@@ -42,19 +42,22 @@ type resource struct {
 	right, source string
 }
 
-// readAll reads all objects of a namespace, "" for all, and keeps what take makes of those
-// that it wants. An error says what to do.
-func readAll[T, U any](ctx context.Context, config *rest.Config, r resource, namespace string, options metav1.ListOptions, progress func(int), take func(*T) (U, bool)) ([]U, error) {
+// readAll reads all objects that a label selector selects, "" for all, in the namespace of a query, and
+// keeps what take makes of those that it wants. An error says what to do.
+func readAll[T, U any](ctx context.Context, config *rest.Config, r resource, q Query, selector string, take func(*T) (U, bool)) ([]U, error) {
 	client, err := open(config, r.version)
 	if err != nil {
 		return nil, err
 	}
-	all, err := readPages(ctx, client, r, namespace, options, progress, take)
+	if r.clusterWide {
+		q.Namespace = ""
+	}
+	all, err := readPages(ctx, client, r, q, selector, take)
 	if apierrors.IsResourceExpired(err) { // the list took so long that its version is gone
-		all, err = readPages(ctx, client, r, namespace, options, progress, take)
+		all, err = readPages(ctx, client, r, q, selector, take)
 	}
 	if err != nil {
-		return nil, r.explain(err, namespace)
+		return nil, r.explain(err, q.Namespace)
 	}
 	return all, nil
 }
@@ -77,11 +80,12 @@ func open(config *rest.Config, version schema.GroupVersion) (rest.Interface, err
 
 // readPages reads page by page. client-go's pager would follow continue tokens that form
 // a loop for ever, and reads everything at once when a token expires.
-func readPages[T, U any](ctx context.Context, client rest.Interface, r resource, namespace string, options metav1.ListOptions, progress func(int), take func(*T) (U, bool)) ([]U, error) {
+func readPages[T, U any](ctx context.Context, client rest.Interface, r resource, q Query, selector string, take func(*T) (U, bool)) ([]U, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, listLimit, fmt.Errorf("the list of %ss takes longer than %v", r.kind, listLimit))
 	defer cancel()
 	var all []U
 	asked := map[string]bool{}
+	options := metav1.ListOptions{LabelSelector: selector, Limit: int64(q.PageSize)}
 	read, left := 0, &meter{left: maxList}
 	each := func(item *T) error {
 		if read++; read > maxObjects {
@@ -93,12 +97,12 @@ func readPages[T, U any](ctx context.Context, client rest.Interface, r resource,
 		return nil
 	}
 	for range maxPages {
-		next, err := readPage(ctx, client, r, namespace, options, left, each)
+		next, err := readPage(ctx, client, r, q.Namespace, options, left, each)
 		if err != nil {
 			return nil, err
 		}
-		if progress != nil {
-			progress(read)
+		if q.Progress != nil {
+			q.Progress(read)
 		}
 		switch {
 		case next == "":

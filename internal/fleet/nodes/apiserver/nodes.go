@@ -82,12 +82,12 @@ const (
 
 // List reads the nodes that the query asks for, sorted. An error says what to do.
 func List(ctx context.Context, config *rest.Config, q Query) ([]nodes.Node, error) {
-	options := metav1.ListOptions{LabelSelector: nodeName, Limit: int64(q.PageSize)}
+	selector := nodeName
 	if n := len(q.Names); n > 0 && n <= mostNames {
-		options.LabelSelector = nodeName + " in (" + strings.Join(q.Names, ",") + ")"
+		selector += " in (" + strings.Join(q.Names, ",") + ")"
 	}
 	known := texts{}
-	all, err := readAll(ctx, config, nodeFeatures, q.Namespace, options, q.Progress, func(o *object) (nodes.Node, bool) {
+	all, err := readAll(ctx, config, nodeFeatures, q, selector, func(o *object) (nodes.Node, bool) {
 		n, ok := o.node(known)
 		if !ok || len(q.Names) > 0 && !slices.Contains(q.Names, n.Name) {
 			return n, false
