@@ -67,7 +67,7 @@ type Library struct {
 	// here: the loader refuses it. "GLIBC_2.38 of libc.so.6".
 	Lacks []string
 
-	exports  map[string]bool // "symbol@version" and "symbol"
+	exports  map[string]bool // "symbol@version"
 	defines  []string        // versions of symbols
 	needs    []string        // libraries, and versions of their symbols
 	versions []elf.DynamicVersionNeed

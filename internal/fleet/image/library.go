@@ -87,11 +87,7 @@ func (l *loader) load(name, file string) (*Library, error) {
 	}
 	lib.exports = map[string]bool{}
 	for _, s := range symbols {
-		if s.Section == elf.SHN_UNDEF {
-			continue
-		}
-		lib.exports[s.Name] = true
-		if s.Version != "" {
+		if s.Section != elf.SHN_UNDEF {
 			lib.exports[s.Name+"@"+s.Version] = true
 		}
 	}

@@ -167,23 +167,15 @@ func (l *loader) sitePackages(variables map[string]string) (dirs []string) {
 			prefixes = append(prefixes, dir[1:])
 		}
 	}
-	seen := map[string]bool{}
-	add := func(dir string) {
-		if at, err := l.resolve(dir); err == nil && !seen[at] && len(dirs) < mostDirectories {
-			seen[at] = true
-			dirs = append(dirs, at)
-		}
-	}
 	for _, prefix := range prefixes[:min(len(prefixes), mostDirectories)] {
 		for _, lib := range l.match(prefix+"/lib/", "python3*") {
-			add(lib + "/site-packages")
-			add(lib + "/dist-packages")
+			dirs = append(dirs, lib+"/site-packages", lib+"/dist-packages")
 		}
 	}
 	for dir := range strings.SplitSeq(variables[pythonPath], ":") {
 		if strings.HasPrefix(dir, "/") {
-			add(dir[1:])
+			dirs = append(dirs, dir[1:])
 		}
 	}
-	return dirs
+	return l.distinct(dirs, mostDirectories)
 }

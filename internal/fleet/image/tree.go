@@ -94,6 +94,18 @@ func (t *tree) walk(name string) (string, error) {
 	return cmp.Or(done[1:], "."), nil
 }
 
+// distinct returns where directories lead, the first so many, each once and without those that are missing.
+func (t *tree) distinct(dirs []string, most int) (found []string) {
+	seen := map[string]bool{}
+	for _, dir := range dirs {
+		if at, err := t.resolve(dir); err == nil && !seen[at] && len(found) < most {
+			seen[at] = true
+			found = append(found, at)
+		}
+	}
+	return found
+}
+
 // enter opens what a path leads to if it is of the right kind: opening a FIFO may never end.
 func (t *tree) enter(name string, right func(fs.FileMode) bool) (opened fs.File, at string, err error) {
 	if at, err = t.resolve(name); err != nil {

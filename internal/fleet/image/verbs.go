@@ -168,14 +168,8 @@ func (l *loader) providerFiles(i *Image) (files []string) {
 	for _, dir := range l.last {
 		dirs = append(dirs, dir+"/libibverbs")
 	}
-	seen := map[string]bool{}
-	for _, dir := range dirs {
-		at, err := l.resolve(dir)
-		if err != nil || seen[at] || len(seen) > mostLinks {
-			continue
-		}
-		seen[at] = true
-		files = append(files, l.match(at, "lib*-rdmav*.so")...)
+	for _, dir := range l.distinct(dirs, mostLinks+1) {
+		files = append(files, l.match(dir, "lib*-rdmav*.so")...)
 	}
 	return files
 }
