@@ -156,16 +156,10 @@ func (l *reading) channel(m *message) bool {
 
 // commOf returns the communicator, which RCCL names at the end; nil without.
 func commOf(via []byte) []byte {
-	_, comm, ok := bytes.Cut(via, []byte(" comm 0x"))
+	_, comm, _ := bytes.Cut(via, []byte(" comm 0x"))
 	const most = 16
-	end := 0
-	for end < len(comm) && end < most && bytes.IndexByte([]byte("0123456789abcdef"), comm[end]) >= 0 {
-		end++
-	}
-	if !ok {
-		return nil
-	}
-	return comm[:end]
+	digits := len(comm) - len(bytes.TrimLeft(comm, "0123456789abcdef"))
+	return comm[:min(digits, most)]
 }
 
 // arrows stand between the two ranks of a channel: as NCCL prints them, as Docker's log files

@@ -22,17 +22,15 @@ func mayBeChannel(m []byte) bool {
 		}
 		common = max(common, n)
 	}
-	letter := common < len(m) && (inHost(rune(m[common])) && (m[common] < '0' || m[common] > '9'))
 	switch separated := bytes.ContainsAny(m, "\\\"<"); {
-	case common == 0 && !separated:
+	case !separated && common > 0:
+		return true
+	case !separated:
 		host := bytes.IndexByte(m, ':') // of the other one, where nothing is left of this one
 		return host > 0 && !bytes.ContainsFunc(m[:host], func(c rune) bool { return !inHost(c) })
-	case common == 0:
-		return !letter && m[0] != '\\' && m[0] != '"' && m[0] != '<'
-	case !separated:
-		return true
 	}
-	return !letter && m[common] != '\\' && m[common] != '"' && m[common] != '<'
+	next := m[common]
+	return bytes.IndexByte([]byte("\\\"<"), next) < 0 && (!inHost(rune(next)) || '0' <= next && next <= '9')
 }
 
 // tornChannel says of a message without "via" whether it is the beginning of one about a
@@ -108,8 +106,5 @@ func endsInMark(b []byte) bool {
 // isRest says whether a line is the end of one about a channel, from its index on: "/GDRDMA",
 // "5/GDRDMA", behind "NET/IB/1". The line before may have been counted as one without.
 func isRest(b []byte) bool {
-	for len(b) > 0 && '0' <= b[0] && b[0] <= '9' {
-		b = b[1:]
-	}
-	return bytes.HasPrefix(b, []byte("/GDRDMA"))
+	return bytes.HasPrefix(bytes.TrimLeft(b, "0123456789"), []byte("/GDRDMA"))
 }
