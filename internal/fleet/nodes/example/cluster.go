@@ -170,10 +170,11 @@ func (c *Cluster) largest() kind {
 		return cmp.Or(len(b.nodes)-len(a.nodes), cmp.Compare(a.nodes[0], b.nodes[0]))
 	})
 	k := *all[0]
+	const most = 256 // NICs: what a node says may be wrong
 	for _, r := range k.rdma {
 		for _, n := range c.Networks {
 			if n.Resource == r.Name {
-				k.networks = append(k.networks, slices.Repeat([]string{n.Name}, r.Amount)...)
+				k.networks = append(k.networks, slices.Repeat([]string{n.Name}, min(r.Amount, most))...)
 				break // a second network of the resource would need units of its own
 			}
 		}

@@ -148,6 +148,7 @@ func TestResources(t *testing.T) {
 		},
 		{"GKE's addresses alone", "networking.gke.io.networks/gvnic-1.IP=1", []string{"RDMA devices: these nodes offer none as a resource: install a device plugin for RDMA", choose}},
 		{"thousands, as Kubernetes writes them", "rdma/rdma_shared_device_a=1k", []string{"rdma/rdma_shared_device_a: 1"}},
+		{"an amount that no node has", "openshift.io/ib=9223372036854775807", []string{"openshift.io/ib: 9223372036854775807"}},
 		{"resources of Kubernetes itself", "x.kubernetes.io/y=1 rdma/a=0 rdma/b=-1 rdma/c=much rdma/d=63", []string{"rdma/d: 1"}},
 	} {
 		c := example.Cluster{Networks: networks, Nodes: []example.Node{node("n", "PIX", "400", strings.Fields(tt.resources)...)}}
