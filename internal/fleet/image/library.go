@@ -53,7 +53,7 @@ func (l *loader) modestHead(f *file) error {
 	if err := binary.Read(io.NewSectionReader(f, 0, 1<<10), binary.LittleEndian, &head); err != nil {
 		return err
 	}
-	switch order := binary.LittleEndian; {
+	switch {
 	case string(head.Ident[:4]) != elf.ELFMAG:
 		return nil // package elf says so
 	case head.Ident[elf.EI_CLASS] != byte(elf.ELFCLASS64), head.Ident[elf.EI_DATA] != byte(elf.ELFDATA2LSB), elf.Machine(head.Machine) != l.machine:
@@ -63,7 +63,7 @@ func (l *loader) modestHead(f *file) error {
 	case head.Shnum > 0:
 		var names elf.Section64
 		at := int64(head.Shoff) + int64(head.Shstrndx)*int64(head.Shentsize) //nolint:gosec // a negative place cannot be read
-		if err := binary.Read(io.NewSectionReader(f, at, 1<<10), order, &names); err != nil {
+		if err := binary.Read(io.NewSectionReader(f, at, 1<<10), binary.LittleEndian, &names); err != nil {
 			return err
 		}
 		if names.Size > mostNames {
@@ -222,9 +222,6 @@ func section(e *elf.File, name string) []byte {
 // The pointer is made by the loader: its value is in a relocation, or in its place. Nil where
 // there is no such structure, or several that differ.
 func abiOf(e *elf.File, name string) *Range {
-	if e.Class != elf.ELFCLASS64 {
-		return nil
-	}
 	names := addresses(e, name)
 	if len(names) == 0 {
 		return nil

@@ -230,13 +230,13 @@ const (
 )
 
 // parseCache returns the paths of each library in the loader's cache, in its order. Those for
-// processors of some kind only are left out.
+// processors of some kind only are left out. The loaders that are looked for are little-endian.
 func parseCache(data []byte) (map[string][]string, error) {
 	if bytes.HasPrefix(data, []byte(oldCacheMagic)) {
 		if len(data) < oldCacheHead {
 			return nil, errCache
 		}
-		end := oldCacheHead + uint64(binary.NativeEndian.Uint32(data[12:]))*oldCacheEntry
+		end := oldCacheHead + uint64(binary.LittleEndian.Uint32(data[12:]))*oldCacheEntry
 		end = (end + 7) &^ 7
 		if end > uint64(len(data)) {
 			return nil, errCache
@@ -246,11 +246,7 @@ func parseCache(data []byte) (map[string][]string, error) {
 	if len(data) < cacheHead || !bytes.HasPrefix(data, []byte(cacheMagic)) {
 		return nil, errCache
 	}
-	var order binary.ByteOrder = binary.LittleEndian
-	if data[28]&3 == 3 { // cache_file_new.flags: the byte order
-		order = binary.BigEndian
-	}
-	entries := data[cacheHead:]
+	order, entries := binary.LittleEndian, data[cacheHead:]
 	count := uint64(order.Uint32(data[len(cacheMagic):]))
 	if count*cacheEntry > uint64(len(entries)) {
 		return nil, errCache
