@@ -13,26 +13,21 @@ import (
 
 func (p *program) diff(cmd *cobra.Command, names []string) error {
 	ctx := cmd.Context()
-	filter, ofNodes, err := p.filter(names)
+	a, err := p.ask(names)
 	if err != nil {
 		return err
 	}
-	access, err := p.access()
+	a.query.Hardware = true
+	all, err := p.list(ctx, a)
 	if err != nil {
 		return err
 	}
-	query := p.query(names)
-	query.Hardware = true
-	all, err := p.list(ctx, access, query)
-	if err != nil {
-		return err
-	}
-	if ofNodes != "" {
-		if filter.Only, err = apiserver.Nodes(ctx, access, query, ofNodes); err != nil {
+	if a.ofNodes != "" {
+		if a.filter.Only, err = apiserver.Nodes(ctx, a.access, a.query, a.ofNodes); err != nil {
 			return err
 		}
 	}
-	picked := filter.Pick(all)
+	picked := a.filter.Pick(all)
 	result := alike.Compare(picked)
 	json := func() error { return alike.JSON(p.out, &result) }
 	text := func() error { return alike.Text(p.page, &result, p.style()) }

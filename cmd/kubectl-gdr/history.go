@@ -11,14 +11,11 @@ import (
 )
 
 func (p *program) history(cmd *cobra.Command, names []string) error {
-	if _, _, err := p.filter(names); err != nil {
-		return err
-	}
-	access, err := p.access()
+	a, err := p.ask(names)
 	if err != nil {
 		return err
 	}
-	all, err := p.list(cmd.Context(), access, p.query(names))
+	all, err := p.list(cmd.Context(), a)
 	if err != nil {
 		return err
 	}

@@ -71,25 +71,27 @@ func (p *program) nodes(cmd *cobra.Command, names []string) error {
 	if cmd.Flags().Changed("wait") && p.flags.Wait <= 0 { // a script that computes 0 must not take any state for ready
 		return errors.New("--wait: must be more than 0, such as 10m")
 	}
-	filter, ofNodes, err := p.filter(names)
+	a, err := p.ask(names)
 	if err != nil {
 		return err
-	}
-	access, err := p.access()
-	if err != nil {
-		return err
-	}
-	look := func(ctx context.Context) (r reading, err error) {
-		return p.look(ctx, access, names, filter, ofNodes)
 	}
 	if p.flags.Wait > 0 {
-		return p.wait(cmd.Context(), names, filter, look)
+		return p.wait(cmd.Context(), a)
 	}
-	r, err := look(cmd.Context())
+	r, err := p.look(cmd.Context(), a)
 	if err != nil {
 		return err
 	}
 	return p.print(names, &r)
+}
+
+// asked is what the flags and the names ask for: nodes of an API server that a filter picks. ofNodes
+// is what Filter.Select returns.
+type asked struct {
+	access  *rest.Config
+	query   apiserver.Query
+	filter  nodes.Filter
+	ofNodes string
 }
 
 // reading is what one look at the cluster shows.
@@ -99,22 +101,21 @@ type reading struct {
 }
 
 // look reads what agents have published, and the cluster around it.
-func (p *program) look(ctx context.Context, access *rest.Config, names []string, filter *nodes.Filter, ofNodes string) (r reading, err error) {
-	query := p.query(names)
-	if r.all, err = p.list(ctx, access, query); err != nil {
+func (p *program) look(ctx context.Context, a *asked) (r reading, err error) {
+	if r.all, err = p.list(ctx, a); err != nil {
 		return r, err
 	}
 	rowsOnly := p.flags.NoHeaders && p.flags.Output != "json" // which show nothing of the cluster
-	if !rowsOnly || ofNodes != "" || p.flags.Wait > 0 {
-		if r.cluster, err = apiserver.Cluster(ctx, access, query, ofNodes); err != nil {
+	if !rowsOnly || a.ofNodes != "" || p.flags.Wait > 0 {
+		if r.cluster, err = apiserver.Cluster(ctx, a.access, a.query, a.ofNodes); err != nil {
 			return r, err
 		}
 	}
-	if ofNodes != "" {
-		filter.Only = r.cluster.Labels
+	if a.ofNodes != "" {
+		a.filter.Only = r.cluster.Labels
 	}
-	r.cluster.Whole = len(names) == 0 && filter.All() && p.flags.AllAgents()
-	r.picked = filter.Pick(r.all)
+	r.cluster.Whole = len(a.query.Names) == 0 && a.filter.All() && p.flags.AllAgents()
+	r.picked = a.filter.Pick(r.all)
 	return r, nil
 }
 
@@ -183,37 +184,39 @@ func (p *program) query(names []string) apiserver.Query {
 	return q
 }
 
-// list reads what the agents of the nodes of a query have published. It is an error if there is
-// nothing at all, unless this waits for it.
-func (p *program) list(ctx context.Context, access *rest.Config, query apiserver.Query) ([]nodes.Node, error) {
+// list reads what the agents of the nodes have published. It is an error if there is nothing at all,
+// unless this waits for it.
+func (p *program) list(ctx context.Context, a *asked) ([]nodes.Node, error) {
+	query := a.query
 	if p.terminal && p.flags.Wait == 0 {
 		show, done := p.progress()
 		defer done()
 		query.Progress = show
 	}
-	all, err := apiserver.List(ctx, access, query)
+	all, err := apiserver.List(ctx, a.access, query)
 	if err == nil && len(all) == 0 && len(query.Names) == 0 && p.flags.Wait == 0 {
 		err = apiserver.Nothing(query.Namespace)
 	}
 	return all, err
 }
 
-// filter checks the flags and the names and returns the filter that the flags describe. ofNodes
-// is what Filter.Select returns.
-func (p *program) filter(names []string) (f *nodes.Filter, ofNodes string, err error) {
+// ask checks the flags and the names.
+func (p *program) ask(names []string) (*asked, error) {
 	if err := p.flags.Validate(); err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	for _, name := range names {
 		if name == "" || name != label.Value(name) {
-			return nil, "", fmt.Errorf("%q: not a valid node name", name)
+			return nil, fmt.Errorf("%q: not a valid node name", name)
 		}
 	}
-	f = &nodes.Filter{Ready: p.flags.Ready, Reasons: p.flags.Reasons}
-	if ofNodes, err = f.Select(p.flags.Selector); err != nil {
-		err = fmt.Errorf("--selector %s: %w", p.flags.Selector, err)
+	a := asked{query: p.query(names), filter: nodes.Filter{Ready: p.flags.Ready, Reasons: p.flags.Reasons}}
+	var err error
+	if a.ofNodes, err = a.filter.Select(p.flags.Selector); err != nil {
+		return nil, fmt.Errorf("--selector %s: %w", p.flags.Selector, err)
 	}
-	return f, ofNodes, err
+	a.access, err = p.access()
+	return &a, err
 }
 
 func (p *program) style() nodes.Style {

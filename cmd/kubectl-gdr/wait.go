@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"gdr-features/internal/cli"
-	"gdr-features/internal/fleet/nodes"
 	"gdr-features/tristate"
 )
 
@@ -19,22 +18,22 @@ const (
 // wait looks until all selected nodes are ready, or the time is over, and prints the last look.
 // Once one look has succeeded, it goes on when another fails. One that the end of the time cut off
 // tells nothing.
-func (p *program) wait(ctx context.Context, names []string, filter *nodes.Filter, look func(context.Context) (reading, error)) error {
+func (p *program) wait(ctx context.Context, a *asked) error {
 	limited, cancel := context.WithTimeout(ctx, p.flags.Wait)
 	defer cancel()
 	pause := min(longestPause, max(shortestPause, p.flags.Wait/20))
 	var last *reading
 	told := ""
 	for {
-		r, err := look(limited)
+		r, err := p.look(limited, a)
 		cut, waiting := limited.Err() != nil, ""
 		switch {
 		case err == nil && cut:
 			last = &r
 		case err == nil:
-			last, waiting = &r, filter.Waiting(r.all, names, &r.cluster)
+			last, waiting = &r, a.filter.Waiting(r.all, a.query.Names, &r.cluster)
 			if waiting == "" {
-				return p.print(names, last)
+				return p.print(a.query.Names, last)
 			}
 		case last == nil:
 			return err
