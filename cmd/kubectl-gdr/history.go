@@ -37,16 +37,15 @@ func (p *program) history(cmd *cobra.Command, names []string) error {
 
 // completeNode offers the nodes that have published something.
 func (p *program) completeNode(cmd *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+	access, err := p.access()
+	if err != nil || len(given) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	all, _ := apiserver.List(cmd.Context(), access, p.query(nil)) // none after an error
 	var names []string
-	if access, err := p.access(); err == nil && len(given) == 0 {
-		all, err := apiserver.List(cmd.Context(), access, p.query(nil))
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		for i := range all {
-			if name := all[i].Name; name == label.Value(name) {
-				names = append(names, name)
-			}
+	for i := range all {
+		if name := all[i].Name; name == label.Value(name) {
+			names = append(names, name)
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp

@@ -27,32 +27,29 @@ const mostProviders = 64
 func (l *loader) verbs(i *Image, variables map[string]string) {
 	l.compiledIn(i)
 	for _, d := range l.drivers(i, variables) {
-		if i.Provider(path.Base(d.name)) == nil {
-			l.add(i, d)
-		}
+		l.add(i, d)
 	}
 	for _, file := range l.providerFiles(i) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(path.Base(file), "lib"), "-rdmav")
-		known := i.Provider(name)
-		if known == nil {
-			l.add(i, driver{name: name})
-			known = i.Provider(name)
-		}
-		if known != nil && known.Library == nil && known.Err == nil && known.Other == "" {
+		if known := l.add(i, driver{name: name}); known != nil && known.Library == nil && known.Err == nil && known.Other == "" {
 			known.Other = "/" + file
 		}
 	}
 	slices.SortFunc(i.Providers, func(a, b Provider) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// add looks at one more provider, if it is not one of too many: then which are listed is not
-// known.
-func (l *loader) add(i *Image, d driver) {
+// add returns the provider of a driver, which it looks at if it is a new one. It is nil for one of
+// too many: then which are listed is not known.
+func (l *loader) add(i *Image, d driver) *Provider {
+	if known := i.Provider(path.Base(d.name)); known != nil {
+		return known
+	}
 	if len(i.Providers) == mostProviders {
 		i.ListErr = &fs.PathError{Op: "read", Path: i.ConfigDir, Err: errLarge}
-		return
+		return nil
 	}
 	i.Providers = append(i.Providers, l.provider(i, d))
+	return &i.Providers[len(i.Providers)-1]
 }
 
 // compiledIn reads the directories and the names that libibverbs has compiled in, and knows those
