@@ -35,10 +35,10 @@ func Example(ctx context.Context, config *rest.Config, q Query, selector, namesp
 	}
 	ofJob := q
 	ofJob.Namespace = namespace
-	c.Networks, err = readAll(ctx, config, networks, ofJob, "", func(n *networkObject) (example.Network, bool) {
+	c.Networks, err = readAll(ctx, config, networks, ofJob, "", func(n *struct{ Metadata metadata }) (example.Network, bool) {
 		network := example.Network{Name: n.Metadata.Name}
-		if plain(n.Metadata.Annotations.Resource) {
-			network.Resource = n.Metadata.Annotations.Resource
+		if plain(n.Metadata.Annotations.Network) {
+			network.Resource = n.Metadata.Annotations.Network
 		}
 		return network, network.Name == label.Value(network.Name)
 	})
@@ -50,15 +50,6 @@ func Example(ctx context.Context, config *rest.Config, q Query, selector, namesp
 		c.Image = images[0]
 	}
 	return c, nil
-}
-
-type networkObject struct {
-	Metadata struct {
-		Name        string `json:"name"`
-		Annotations struct {
-			Resource string `json:"k8s.v1.cni.cncf.io/resourceName"`
-		} `json:"annotations"`
-	} `json:"metadata"`
 }
 
 type imageObject struct {
@@ -95,11 +86,8 @@ func plain(text string) bool { return len(text) <= maxPlain && word.MatchString(
 
 // node is a Node; one that is not read as a whole has only metadata.
 type node struct {
-	Metadata struct {
-		Name   string            `json:"name"`
-		Labels map[string]string `json:"labels"`
-	} `json:"metadata"`
-	Spec struct {
+	Metadata metadata `json:"metadata"`
+	Spec     struct {
 		Taints []example.Taint `json:"taints"`
 	} `json:"spec"`
 	Status struct {

@@ -30,20 +30,24 @@ var nodeFeatures = resource{
 	source: "install Node Feature Discovery 0.14 or newer",
 }
 
+// metadata is what is used of that of any object.
+type metadata struct {
+	Name        string            `json:"name"`
+	Namespace   string            `json:"namespace"`
+	Labels      map[string]string `json:"labels"`
+	Annotations struct {
+		Journal string `json:"gdr-features/journal"`
+		Network string `json:"k8s.v1.cni.cncf.io/resourceName"`
+	} `json:"annotations"`
+	ManagedFields []struct {
+		Manager string       `json:"manager"`
+		Time    *metav1.Time `json:"time"`
+	} `json:"managedFields"`
+}
+
 type object struct {
-	Metadata struct {
-		Name        string            `json:"name"`
-		Namespace   string            `json:"namespace"`
-		Labels      map[string]string `json:"labels"`
-		Annotations struct {
-			Journal string `json:"gdr-features/journal"`
-		} `json:"annotations"`
-		ManagedFields []struct {
-			Manager string       `json:"manager"`
-			Time    *metav1.Time `json:"time"`
-		} `json:"managedFields"`
-	} `json:"metadata"`
-	Spec struct {
+	Metadata metadata `json:"metadata"`
+	Spec     struct {
 		Labels   map[string]string `json:"labels"`
 		Features struct {
 			Attributes struct {
