@@ -92,8 +92,8 @@ type carried struct {
 type reading struct {
 	routes           map[route]*carried
 	members          map[process]member
-	lists            map[listOf]string // names of NICs in the order of their index
-	single           map[nicOf]string  // names of NICs by index
+	lists            map[netOf]string // names of NICs in the order of their index
+	single           map[netOf]string // names of NICs by index
 	hints            map[string]*hint
 	words            map[string]string // one copy of each name
 	kept             int               // bytes of memory that are in use, estimated
@@ -116,8 +116,8 @@ type reading struct {
 
 func newLog() *reading {
 	return &reading{
-		routes: map[route]*carried{}, members: map[process]member{}, lists: map[listOf]string{},
-		single: map[nicOf]string{}, hints: map[string]*hint{}, words: map[string]string{}, failures: map[failure]*Failure{}, first: map[process]string{},
+		routes: map[route]*carried{}, members: map[process]member{}, lists: map[netOf]string{},
+		single: map[netOf]string{}, hints: map[string]*hint{}, words: map[string]string{}, failures: map[failure]*Failure{}, first: map[process]string{},
 	}
 }
 

@@ -6,19 +6,14 @@ import (
 	"strings"
 )
 
-// listOf is a process, which may be told to use some NICs only; or, for processes whose line is
-// missing, with anyProcess, a node.
-type listOf struct {
+// netOf is a network of a node with a number: the index of a NIC; or a process, which may be told
+// to use some NICs only, or anyProcess for those whose line is missing.
+type netOf struct {
 	host, network string
-	pid           int
+	number        int
 }
 
 const anyProcess = -1
-
-type nicOf struct {
-	host, network string
-	device        int
-}
 
 // separator stands between the names of a list. It is in no name.
 const separator = "|"
@@ -54,8 +49,8 @@ func (l *reading) list(p process, network, list []byte) {
 	if !ok || !ok2 || !l.room(entry) {
 		return
 	}
-	l.lists[listOf{p.host, net, p.pid}] = text
-	node := listOf{p.host, net, anyProcess}
+	l.lists[netOf{p.host, net, p.pid}] = text
+	node := netOf{p.host, net, anyProcess}
 	if was, ok := l.lists[node]; ok && was != text {
 		text = "" // its processes use different NICs
 	}
@@ -125,7 +120,7 @@ func (l *reading) name(before, network, said []byte, between, behind string) {
 	if !ok || !ok2 {
 		return
 	}
-	key := nicOf{p.host, net, device}
+	key := netOf{p.host, net, device}
 	was, known := l.single[key]
 	switch {
 	case known && was != text:
@@ -139,9 +134,9 @@ func (l *reading) name(before, network, said []byte, between, behind string) {
 // nic returns the name of the NIC of a route; "" for unknown.
 func (l *reading) nic(r route) string {
 	net := string(kind([]byte(r.network)))
-	list, ok := l.lists[listOf{r.host, net, r.pid}]
+	list, ok := l.lists[netOf{r.host, net, r.pid}]
 	if !ok {
-		list = l.lists[listOf{r.host, net, anyProcess}]
+		list = l.lists[netOf{r.host, net, anyProcess}]
 	}
 	at := 0
 	for name := range strings.SplitSeq(list, separator) {
@@ -150,5 +145,5 @@ func (l *reading) nic(r route) string {
 		}
 		at++
 	}
-	return cmp.Or(l.single[nicOf{r.host, r.network, r.device}], l.single[nicOf{r.host, net, r.device}])
+	return cmp.Or(l.single[netOf{r.host, r.network, r.device}], l.single[netOf{r.host, net, r.device}])
 }
