@@ -9,7 +9,6 @@ import (
 
 	"gdr-features/internal/label"
 	"gdr-features/internal/rooms/assign"
-	"gdr-features/internal/rooms/dradriver"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -47,8 +46,8 @@ type Claim struct {
 type claimant struct {
 	Options
 	m      *assign.Assignment // of every GPU
-	driver *dradriver.Driver
-	gpus   *dradriver.Driver // nil where neither --gpu-driver nor --gpu-class names one that is known
+	driver *driver
+	gpus   *driver // nil where neither --gpu-driver nor --gpu-class names one that is known
 	fits   map[*pci.Function]bool
 	Claim
 }
@@ -61,14 +60,14 @@ func NewClaim(m *assign.Machine, o Options) (*Claim, error) {
 	if c.driver, err = nicDriverNamed(o.NICDriver); err != nil {
 		return nil, err
 	}
-	c.gpus = dradriver.Find(cmp.Or(o.GPUDriver, o.GPUClass))
+	c.gpus = find(cmp.Or(o.GPUDriver, o.GPUClass))
 	// A claim pairs one GPU with one NIC, so that it may have NICs of any link layer.
 	allowed := func(n *assign.NIC) bool { return n.Aside == "" || n.OtherLayer }
-	if c.driver.OnlyVirtual {
+	if c.driver.onlyVirtual {
 		allowed = func(n *assign.NIC) bool { return n.Virtual }
 	}
 	c.m = m.Assign(m.EveryGPU(), allowed)
-	c.NICClass = cmp.Or(o.NICClass, c.driver.Name)
+	c.NICClass = cmp.Or(o.NICClass, c.driver.name)
 	if c.GPUClass == "" {
 		if c.GPUClass, err = c.gpuClass(); err != nil {
 			return nil, err
@@ -91,7 +90,7 @@ func (c *claimant) gpuClass() (string, error) {
 	}
 	class := ""
 	for _, gpu := range c.m.GPUs {
-		switch driver := gpuDriver(&gpu).Name; {
+		switch driver := gpuDriver(&gpu).name; {
 		case !gpu.Counts() || driver == class:
 		case class != "":
 			return "", fmt.Errorf("this machine has GPUs of the classes %s and %s: choose one with --gpu-class", class, driver)
@@ -105,7 +104,7 @@ func (c *claimant) gpuClass() (string, error) {
 // wanted reports whether a GPU is eligible and may be of the class and driver that the claim
 // names.
 func (c *claimant) wanted(gpu *topology.GPU) bool {
-	return gpu.Counts() && (c.gpus == nil || c.gpus.GPUs == gpu.GPU.Name)
+	return gpu.Counts() && (c.gpus == nil || c.gpus.gpus == gpu.GPU.Name)
 }
 
 // byAttribute makes a claim that any GPU and NIC with the same value of the attribute meet.
@@ -118,7 +117,7 @@ func (c *claimant) byAttribute() error {
 	for i := range c.Pairs {
 		gpu, nic := names(i)
 		devices.request(gpu, c.GPUClass, c.ofGPUDriver())
-		devices.request(nic, c.NICClass, rdma(c.driver), only)
+		devices.request(nic, c.NICClass, c.driver.withRDMA(), only)
 		devices.Constraints = append(devices.Constraints, Constraint{Requests: []string{gpu, nic}, Attribute: Name(c.Attribute)})
 	}
 	if worst == topology.Unknown {
@@ -223,7 +222,7 @@ func (c *claimant) accepts(p *topology.Pair) tristate.State {
 func (c *claimant) matches(p *topology.Pair) tristate.State {
 	gpu, nic := &c.m.GPUs[p.GPU], c.m.Matrix.NICs[p.NIC].Function
 	claimed := slices.ContainsFunc(c.m.GPUs, func(g topology.GPU) bool { return c.wanted(&g) && g.GPU == gpu.GPU })
-	if !claimed || nic == nil || !publishes(c.driver, nic) {
+	if !claimed || nic == nil || !c.driver.publishes(nic) {
 		return tristate.False
 	}
 	return c.Attribute.Same(gpu.Function, nic)
@@ -244,12 +243,12 @@ func (c *claimant) withoutNUMANode() {
 	var drivers []string
 	for _, gpu := range c.m.GPUs {
 		d := gpuDriver(&gpu)
-		if c.wanted(&gpu) && (c.GPUDriver == "" || c.gpus != nil) && !d.NUMANode && !slices.Contains(drivers, d.Name) {
-			drivers = append(drivers, d.Name)
+		if c.wanted(&gpu) && (c.GPUDriver == "" || c.gpus != nil) && !d.numaNode && !slices.Contains(drivers, d.name) {
+			drivers = append(drivers, d.name)
 		}
 	}
-	if !c.driver.NUMANode {
-		drivers = append(drivers, c.driver.Name)
+	if !c.driver.numaNode {
+		drivers = append(drivers, c.driver.name)
 	}
 	if len(drivers) > 0 {
 		c.note("The driver %s is not known to publish %s: without it this claim stays Pending.", strings.Join(drivers, " and "), Name(topology.NUMANode))
@@ -279,8 +278,8 @@ func (c *claimant) byAddress() error {
 	devices := c.begin(worstOf(pairs))
 	for i, p := range pairs {
 		gpu, nic := names(i)
-		devices.request(gpu, c.GPUClass, c.ofGPUDriver(), equals(dradriver.PCIBusID, p.GPU.Address))
-		devices.request(nic, c.NICClass, rdma(c.driver), equals(c.driver.Addresses[0], p.NIC.Address))
+		devices.request(gpu, c.GPUClass, c.ofGPUDriver(), equals(pciBusID, p.GPU.Address))
+		devices.request(nic, c.NICClass, c.driver.withRDMA(), equals(c.driver.address, p.NIC.Address))
 	}
 	if c.Attribute == topology.NoAttribute {
 		c.note("Neither pcieRoot nor numaNode matches every GPU of this machine with a NIC.")

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"gdr-features/internal/rooms/assign"
-	"gdr-features/internal/rooms/dradriver"
 )
 
 // derivedName is the attribute that a claim derives. No driver publishes any of this domain
@@ -21,13 +20,13 @@ func (c *claimant) derived(pairs []assign.Choice) {
 	for i, p := range pairs {
 		of[i] = fmt.Sprintf("%q: %q", p.NIC.Address, p.GPU.Address)
 	}
-	ofGPU := optional(dradriver.PCIBusID, `"no GPU"`)
-	ofNIC := fmt.Sprintf("{%s}[?%s].orValue(%q)", strings.Join(of, ", "), optional(c.driver.Addresses[0], `""`), "no pair")
+	ofGPU := optional(pciBusID, `"no GPU"`)
+	ofNIC := fmt.Sprintf("{%s}[?%s].orValue(%q)", strings.Join(of, ", "), optional(c.driver.address, `""`), "no pair")
 	devices := c.begin(worstOf(pairs))
 	for i := range c.Pairs {
 		gpu, nic := names(i)
 		devices.request(gpu, c.GPUClass, c.ofGPUDriver()).derive(ofGPU)
-		devices.request(nic, c.NICClass, rdma(c.driver)).derive(ofNIC)
+		devices.request(nic, c.NICClass, c.driver.withRDMA()).derive(ofNIC)
 		devices.Constraints = append(devices.Constraints, Constraint{Requests: []string{gpu, nic}, Attribute: derivedName})
 	}
 	c.note("This claim derives an attribute, which is alpha: Kubernetes 1.37 with the feature gate DRADerivedAttributes, in API server and scheduler. It can be met on nodes with the same addresses, which have %d such pairs.", len(pairs))

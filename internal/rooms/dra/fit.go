@@ -29,7 +29,7 @@ func (c *claimant) fit() map[*pci.Function]bool {
 	nics := map[string]map[*pci.Function]fitness{} // by value of the attribute
 	for i := range c.m.Matrix.NICs {
 		f := c.m.Matrix.NICs[i].Function
-		if f == nil || !publishes(c.driver, f) {
+		if f == nil || !c.driver.publishes(f) {
 			continue
 		}
 		value, _ := c.Attribute.Of(f)
@@ -94,7 +94,7 @@ func (c *claimant) fitness(nic int) fitness {
 		return unfit
 	case usable != nil && slices.ContainsFunc(c.m.Choices, gives):
 		return near
-	case usable != nil && !c.driver.OnlyVirtual && usable.Aside != "" && !usable.OtherLayer:
+	case usable != nil && !c.driver.onlyVirtual && usable.Aside != "" && !usable.OtherLayer:
 		return unfit
 	case usable != nil:
 		return far
@@ -110,7 +110,7 @@ func (c *claimant) fitness(nic int) fitness {
 // besidePhysical reports whether a function is a virtual one of a usable NIC that is published
 // too.
 func (c *claimant) besidePhysical(f *pci.Function) bool {
-	return f.PhysFn != nil && !c.driver.OnlyVirtual &&
+	return f.PhysFn != nil && !c.driver.onlyVirtual &&
 		slices.ContainsFunc(c.m.NICs, func(n *assign.NIC) bool { return n.Address == *f.PhysFn })
 }
 
@@ -127,7 +127,7 @@ func (c *claimant) forGPUs(f *pci.Function) bool {
 func (c *claimant) only() string {
 	var out []*pci.Function
 	seen := map[*pci.Function]bool{}
-	virtual := c.driver.Virtual != ""
+	virtual := c.driver.virtual != ""
 	for _, p := range c.m.Pairs {
 		switch nic := c.m.Matrix.NICs[p.NIC].Function; {
 		case c.matches(&p) == tristate.False || seen[nic]:
@@ -145,12 +145,12 @@ func (c *claimant) only() string {
 		}
 	}
 	if len(addresses) < len(out) {
-		conditions = append(conditions, "!"+optional(c.driver.Virtual, "false"))
+		conditions = append(conditions, "!"+optional(c.driver.virtual, "false"))
 		c.note("Virtual functions are selected out: their physical functions are here.")
 	}
 	if len(addresses) > 0 {
 		slices.Sort(addresses)
-		conditions = append(conditions, fmt.Sprintf("!(%s in [%s])", optional(c.driver.Addresses[0], `""`), strings.Join(addresses, ", ")))
+		conditions = append(conditions, fmt.Sprintf("!(%s in [%s])", optional(c.driver.address, `""`), strings.Join(addresses, ", ")))
 		c.note("NICs that are not for GPUs, are near to none or are further ports of a card are selected out by address: %s.", strings.ReplaceAll(strings.Join(addresses, ", "), `"`, ""))
 	}
 	return strings.Join(conditions, " && ")
