@@ -51,7 +51,7 @@ func TestRefused(t *testing.T) {
 			continue // NCCL may take it all the same: it is not read, and nothing is said of NCCL
 		}
 		a := ask(t, &r, question{root: root, file: "/topo.xml"})
-		why := file.Refused
+		why := file.RefusedFor(nil)
 		seen[why != nil]++
 		if why != nil && a.fails == "" {
 			t.Errorf("we say %v, and NCCL takes it:\n%s", why, changed)

@@ -19,18 +19,12 @@ type File struct {
 
 	// Name is the file's path, for evidence; its reader sets it.
 	Name string
-	// Refused is why NCCL would not start with this file, nil where it would, and RefusedByRCCL
-	// the same of RCCL, whose files have another version.
-	Refused, RefusedByRCCL error
+
+	refused map[dialect]refusal
 }
 
 // RefusedFor is why the library of some GPUs would not start with this file, nil where it would.
-func (f *File) RefusedFor(gpus []*pci.Function) error {
-	if dialectOf(gpus) == ofRCCL {
-		return f.RefusedByRCCL
-	}
-	return f.Refused
-}
+func (f *File) RefusedFor(gpus []*pci.Function) error { return f.refused[dialectOf(gpus)].why }
 
 // MaxFile is the largest topology file read, in bytes: many times the largest in use.
 const MaxFile = 4 << 20
@@ -42,12 +36,11 @@ const (
 )
 
 // ParseFile reads the elements and attributes that NCCL looks at. A file without any pci element
-// is an error. One that NCCL refuses is read as far as it is XML; see File.Refused.
+// is an error. One that NCCL refuses is read as far as it is XML; see File.RefusedFor.
 func ParseFile(data []byte) (*File, error) {
-	f := &File{pci: map[string]*Element{}, nets: map[string]*Element{}}
-	r, amd := reader{dialect: ofNCCL, data: bytes.Clone(data)}, reader{dialect: ofRCCL, data: bytes.Clone(data)}
+	r := reader{data: bytes.Clone(data), refused: map[dialect]refusal{}}
+	f := &File{pci: map[string]*Element{}, nets: map[string]*Element{}, refused: r.refused}
 	r.skipComments()
-	amd.skipComments()
 	open, count := []*Element{{}}, 0
 	dec := xml.NewDecoder(bytes.NewReader(r.data))
 	for {
@@ -57,14 +50,12 @@ func ParseFile(data []byte) (*File, error) {
 		case errors.Is(err, io.EOF) && len(f.pci) == 0:
 			return nil, errors.New("no pci element in it")
 		case errors.Is(err, io.EOF):
-			f.Refused, f.RefusedByRCCL = r.refused, amd.refused
 			return f, nil
 		case err != nil:
 			return nil, err
 		}
 		above := open[len(open)-1]
 		r.see(token, from, int(dec.InputOffset()), above.name)
-		amd.see(token, from, int(dec.InputOffset()), above.name)
 		switch t := token.(type) {
 		case xml.StartElement:
 			if count++; count > maxElements || len(open) > maxNested {

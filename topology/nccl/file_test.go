@@ -286,8 +286,8 @@ func FuzzParseFile(f *testing.F) {
 		if len(file.pci) == 0 {
 			t.Fatal("accepted without functions")
 		}
-		if file.Refused != nil && !strings.HasPrefix(file.Refused.Error(), "line ") {
-			t.Errorf("%v", file.Refused)
+		if why := file.RefusedFor(nil); why != nil && !strings.HasPrefix(why.Error(), "line ") {
+			t.Error(why)
 		}
 		var elements []*Element
 		for _, e := range file.pci {

@@ -22,11 +22,11 @@ var (
 	// ofRCCL is that of ROCm/rccl 0cbce2a7, and the same in ROCm/rocm-systems 0eda3644
 	// (src/graph/xml.h): what writes version 1 for NCCL is refused.
 	ofRCCL = dialect{"RCCL", 2, 8192}
+
+	dialects = []dialect{ofNCCL, ofRCCL}
 )
 
-// dialect is that of the library that the machine's GPUs use: RCCL's where all are AMD's.
-func (m *Machine) dialect() dialect { return dialectOf(m.GPUs) }
-
+// dialectOf is that of the library that GPUs use: RCCL's where all are AMD's.
 func dialectOf(gpus []*pci.Function) dialect {
 	ofNVIDIA := func(gpu *pci.Function) bool { return gpu.GPU == nil || !gpu.GPU.RCCL }
 	if len(gpus) == 0 || slices.ContainsFunc(gpus, ofNVIDIA) {
@@ -54,16 +54,22 @@ const unread = "text or a tag that NCCL does not read: it accepts only spaces an
 // XML parser: it wants one system of its version, and accepts only spaces and line ends between tags,
 // and only spaces within them.
 type reader struct {
-	dialect
 	data    []byte
 	count   int // elements that NCCL keeps
-	at      int // where the first thing is that it refuses
-	refused error
+	refused map[dialect]refusal
 }
 
-func (r *reader) refuse(at int, why string) {
-	if r.refused == nil || at < r.at {
-		r.at, r.refused = at, fmt.Errorf("line %d: %s", 1+bytes.Count(r.data[:at], []byte{'\n'}), why)
+// refusal is the first thing in a file that a library refuses.
+type refusal struct {
+	at  int
+	why error
+}
+
+func (r *reader) refuse(at int, why string, by ...dialect) {
+	for _, d := range by {
+		if first, ok := r.refused[d]; !ok || at < first.at {
+			r.refused[d] = refusal{at, fmt.Errorf("line %d: %s", 1+bytes.Count(r.data[:at], []byte{'\n'}), why)}
+		}
 	}
 }
 
@@ -73,7 +79,7 @@ func (r *reader) skipComments() {
 	for _, at := range comment.FindAllIndex(r.data, -1) {
 		text := r.data[at[0]:at[1]]
 		if valueInComment.Match(text) {
-			r.refuse(at[0], `"=" in the first word of a comment`)
+			r.refuse(at[0], `"=" in the first word of a comment`, dialects...)
 		}
 		for i, b := range text {
 			if b != '\n' {
@@ -88,16 +94,16 @@ func (r *reader) see(token xml.Token, from, to int, within string) {
 	raw := r.data[from:to]
 	switch t := token.(type) {
 	case xml.ProcInst:
-		r.refuse(from, "an XML declaration (<?xml ... ?>); NCCL accepts none")
+		r.refuse(from, "an XML declaration (<?xml ... ?>); NCCL accepts none", dialects...)
 	case xml.Directive: // to NCCL, an element without end
-		r.refuse(from, unread)
+		r.refuse(from, unread, dialects...)
 	case xml.CharData:
 		if text := bytes.TrimLeft(raw, " \n\r"); len(text) > 0 {
-			r.refuse(to-len(text), unread)
+			r.refuse(to-len(text), unread, dialects...)
 		}
 	default:
 		if len(raw) > 0 && !tagForm.Match(raw) {
-			r.refuse(from, unread)
+			r.refuse(from, unread, dialects...)
 		}
 		if start, ok := t.(xml.StartElement); ok {
 			r.seeElement(start, bytes.Contains(raw, []byte("&")), to, within)
@@ -111,7 +117,7 @@ func (r *reader) seeElement(t xml.StartElement, encoded bool, end int, within st
 	version := ""
 	for _, a := range slices.Backward(t.Attr) {
 		if len(a.Value) > maxValue {
-			r.refuse(end, fmt.Sprintf("a value of more than %d characters", maxValue))
+			r.refuse(end, fmt.Sprintf("a value of more than %d characters", maxValue), dialects...)
 		}
 		if a.Name.Local == "version" && a.Name.Space == "" {
 			version = a.Value
@@ -120,10 +126,13 @@ func (r *reader) seeElement(t xml.StartElement, encoded bool, end int, within st
 	if t.Name.Space != "" || !slices.Contains(handlers[within], t.Name.Local) {
 		return
 	}
-	if t.Name.Local == "system" && (encoded || strtol(version) != r.version) {
-		r.refuse(end, fmt.Sprintf(`the element system has no version="%d", which %s wants`, r.version, r.library))
-	}
-	if r.count++; r.count == r.maxNodes {
-		r.refuse(end, fmt.Sprintf("%d elements or more; %s accepts fewer", r.maxNodes, r.library))
+	r.count++
+	for _, d := range dialects {
+		if t.Name.Local == "system" && (encoded || strtol(version) != d.version) {
+			r.refuse(end, fmt.Sprintf(`the element system has no version="%d", which %s wants`, d.version, d.library), d)
+		}
+		if r.count == d.maxNodes {
+			r.refuse(end, fmt.Sprintf("%d elements or more; %s accepts fewer", d.maxNodes, d.library), d)
+		}
 	}
 }

@@ -57,7 +57,7 @@ func TestRefused(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			f, err := ParseFile([]byte(tt.text))
 			if err == nil {
-				err = f.Refused
+				err = f.RefusedFor(nil)
 			}
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tt.want)) {
 				t.Errorf("%v, want %q", err, tt.want)

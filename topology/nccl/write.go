@@ -23,7 +23,7 @@ type writer struct {
 // NICs, since NCCL before 2.27.3 does not know them. CPUs have attributes, since NCCL fails for
 // one without that has no PCI functions.
 func (m *Machine) Write(nics []NIC) ([]byte, error) {
-	w, form := writer{Machine: m, called: map[string][]string{}}, m.dialect()
+	w, form := writer{Machine: m, called: map[string][]string{}}, dialectOf(m.GPUs)
 	if m.Virtual {
 		w.out.WriteString(aboutVirtual)
 	}
