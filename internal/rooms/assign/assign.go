@@ -255,21 +255,11 @@ func number(b bool) int {
 	return 0
 }
 
+// Pair is that of the GPU of a choice and a usable NIC.
+func (m *Machine) Pair(c Choice, nic *NIC) topology.Pair { return m.PairsOf(c.Index)[nic.index] }
+
 // Level returns the level between the GPU of a choice and a usable NIC.
-func (m *Machine) Level(c Choice, nic *NIC) topology.Level {
-	return m.PairsOf(c.Index)[nic.index].Level
-}
-
-// NCCL returns the level between the GPU of a choice and a usable NIC as NCCL rates it.
-func (m *Machine) NCCL(c Choice, nic *NIC) topology.Level {
-	return m.PairsOf(c.Index)[nic.index].NCCL
-}
-
-// VFAside reports whether NCCL looks for a usable NIC where the topology file does not have it
-// (topology.Matrix.VFAside).
-func (m *Machine) VFAside(c Choice, nic *NIC) bool {
-	return m.Matrix.VFAside(m.PairsOf(c.Index)[nic.index])
-}
+func (m *Machine) Level(c Choice, nic *NIC) topology.Level { return m.Pair(c, nic).Level }
 
 // Within reports whether every GPU has a usable NIC at this level or a nearer one. With
 // topology.Unknown as the limit any level will do. It is Unknown where a level that matters

@@ -348,10 +348,10 @@ func TestNearInNCCL(t *testing.T) {
 					continue
 				}
 				rated := slices.DeleteFunc(slices.Clone(here.NICs), func(n *assign.NIC) bool { return n.Aside != "" })
-				if slices.ContainsFunc(rated, func(n *assign.NIC) bool { return here.NCCL(c, n) == topology.Unknown }) {
+				if slices.ContainsFunc(rated, func(n *assign.NIC) bool { return here.Pair(c, n).NCCL == topology.Unknown }) {
 					continue
 				}
-				rank := func(a, b *assign.NIC) int { return int(here.NCCL(c, a)) - int(here.NCCL(c, b)) }
+				rank := func(a, b *assign.NIC) int { return int(here.Pair(c, a).NCCL) - int(here.Pair(c, b).NCCL) }
 				fastest := 0.0
 				for _, n := range rated {
 					if rank(n, slices.MinFunc(rated, rank)) == 0 {

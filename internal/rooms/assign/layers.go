@@ -60,6 +60,6 @@ func (m *Machine) CarriesDefaultRoute(nic *NIC) bool {
 
 // DPU reports whether a NIC is a card with a computer of its own, a BlueField.
 func (m *Machine) DPU(nic *NIC) bool {
-	f := m.Node.PCI.Place(m.Matrix.NICs[nic.index].Function)
+	f := m.Node.PCI.Place(m.Of(nic).Function)
 	return f.NIC != nil && f.NIC.DPU.Has(f.Device)
 }

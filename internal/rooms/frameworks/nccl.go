@@ -36,7 +36,7 @@ func writeNCCL(m *assign.Assignment) Settings {
 func vfsAside(m *assign.Assignment) (aside []*assign.NIC) {
 	for _, c := range m.Choices {
 		for _, nic := range c.Near {
-			if m.VFAside(c, nic) {
+			if m.VFAside(m.Pair(c, nic)) {
 				aside = with(aside, nic)
 			}
 		}

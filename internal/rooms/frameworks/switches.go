@@ -186,9 +186,10 @@ func (j *switches) beyond(limit topology.Level) (string, bool) {
 func (j *switches) ncclRating(c assign.Choice) topology.Level {
 	nearest := topology.Unknown
 	for _, nic := range j.NICs {
-		level := j.NCCL(c, nic)
-		if Zero(j.variables[MergeVFs]) && j.VFAside(c, nic) {
-			level = j.Level(c, nic) // that of the topology file
+		pair := j.Pair(c, nic)
+		level := pair.NCCL
+		if Zero(j.variables[MergeVFs]) && j.VFAside(pair) {
+			level = pair.Level // that of the topology file
 		}
 		switch {
 		case level == topology.Unknown:
