@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -60,21 +61,18 @@ func (a Attribute) Same(f, g *pci.Function) tristate.State {
 	return tristate.Of(of == other)
 }
 
-// serves reports whether every eligible GPU has an eligible NIC with the same value of the
-// attribute. counts says which of them count. Several GPUs may have the same NIC: how many
-// pairs can be allocated at the same time is another question.
-func (a Attribute) serves(m *Matrix, bus *pci.Inventory, counts func(*pci.Function) bool) tristate.State {
+// serves reports whether every eligible GPU has one of the NICs with the same value of the
+// attribute. Several GPUs may have the same NIC: how many pairs can be allocated at the same
+// time is another question.
+func (a Attribute) serves(m *Matrix, nics []*pci.Function) tristate.State {
 	all := tristate.True
 	for _, gpu := range m.GPUs {
 		if !gpu.Counts() {
 			continue
 		}
 		one := tristate.False
-		for i := range bus.Functions {
-			// Virtual functions come and go with software; their place is that of the physical one.
-			if f := &bus.Functions[i]; f.NICEligible() && bus.Physical(f) == nil && counts(f) {
-				one = tristate.Or(one, a.Same(gpu.Function, f))
-			}
+		for _, f := range nics {
+			one = tristate.Or(one, a.Same(gpu.Function, f))
 		}
 		all = tristate.And(all, one)
 	}
@@ -88,8 +86,9 @@ func (m *Matrix) Align(bus *pci.Inventory, counts func(*pci.Function) bool) Attr
 	if !m.Complete || m.EligibleGPUs == 0 || m.EligibleNICs == 0 {
 		return ""
 	}
+	nics := slices.DeleteFunc(eligibleNICs(bus), func(f *pci.Function) bool { return !counts(f) })
 	for _, a := range [...]Attribute{PCIeRoot, NUMANode} {
-		switch a.serves(m, bus, counts) {
+		switch a.serves(m, nics) {
 		case tristate.True:
 			return a
 		case tristate.Unknown:

@@ -11,7 +11,7 @@ import (
 
 // hardware fills in what follows from eligible functions, and no driver, module or link changes.
 func (b *builder) hardware() {
-	nics := b.eligibleNICs()
+	nics := eligibleNICs(b.PCI)
 	placed := make([]nccl.NIC, len(nics))
 	for i, nic := range nics {
 		placed[i] = nccl.NIC{Function: nic, At: nccl.GetPCIPath(b.PCI, nic)}
@@ -93,11 +93,12 @@ func (b *builder) countFunctions() {
 	}
 }
 
-// eligibleNICs lists them as Matrix.EligibleNICs counts them.
-func (b *builder) eligibleNICs() []*pci.Function {
+// eligibleNICs lists them as Matrix.EligibleNICs counts them. Virtual functions come and go with
+// software; their place is that of the physical one.
+func eligibleNICs(bus *pci.Inventory) []*pci.Function {
 	var nics []*pci.Function
-	for i := range b.PCI.Functions {
-		if f := &b.PCI.Functions[i]; f.NICEligible() && b.PCI.Physical(f) == nil {
+	for i := range bus.Functions {
+		if f := &bus.Functions[i]; f.NICEligible() && bus.Physical(f) == nil {
 			nics = append(nics, f)
 		}
 	}
