@@ -142,8 +142,6 @@ type Matrix struct {
 	FileUnread bool
 	// FileRefused is why NCCL does not start with the topology file, nil where it does.
 	FileRefused error
-	// FileName is the topology file's path, "" without a file.
-	FileName string
 	// Machine are the names that the firmware gives the machine.
 	Machine platform.DMI
 
@@ -195,7 +193,7 @@ func Build(facts Inputs) Matrix {
 	b.pairs()
 	b.m.usable()
 	if b.File != nil {
-		b.m.FileName, b.m.FileRefused = b.File.Name, cmp.Or(b.File.RefusedFor(b.m.gpuFunctions()), b.m.NCCL.Fault)
+		b.m.FileRefused = cmp.Or(b.File.RefusedFor(b.m.gpuFunctions()), b.m.NCCL.Fault)
 	}
 	return b.m
 }

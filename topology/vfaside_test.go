@@ -33,8 +33,8 @@ func TestVFAside(t *testing.T) {
 			t.Fatal(err)
 		}
 		parsed, err := nccl.ParseFile([]byte(strings.Replace(file, "NIC", tt.inFile, 1)))
-		if err != nil || parsed.Refused != nil {
-			t.Fatal(err, parsed.Refused)
+		if err != nil || parsed.RefusedFor(nil) != nil {
+			t.Fatal(err, parsed.RefusedFor(nil))
 		}
 		r := withFile(t, m, parsed)
 		p := r.Matrix.Pairs[0]

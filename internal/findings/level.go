@@ -156,7 +156,7 @@ func beyondDefault(f *judged) finding.Said {
 
 func refusedFile(f *judged) (why finding.Subjects) {
 	if err := f.Matrix.FileRefused; err != nil {
-		why.Add(err.Error(), finding.Saw(f.Matrix.FileName, err.Error()))
+		why.Add(err.Error(), finding.Saw(f.Matrix.File.Name, err.Error()))
 	}
 	return why
 }

@@ -141,7 +141,7 @@ func share(ctx context.Context, least time.Duration) time.Duration {
 // doubts returns what is not known about a machine and may change its levels.
 func doubts(m *topology.Matrix) (problems []error) {
 	if m.FileRefused != nil {
-		problems = append(problems, fmt.Errorf("NCCL refuses the topology file %s and does not start: %w", m.FileName, m.FileRefused))
+		problems = append(problems, fmt.Errorf("NCCL refuses the topology file %s and does not start: %w", m.File.Name, m.FileRefused))
 	}
 	unnamed := func(n topology.NIC) bool { return n.Counts() && m.Refuses(n.Function.NIC) == tristate.Unknown }
 	if m.EligibleGPUs > 0 && slices.ContainsFunc(m.NICs, unnamed) {

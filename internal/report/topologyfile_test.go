@@ -169,7 +169,10 @@ func TestPluginTopologyFile(t *testing.T) {
 			}
 			defer func() { _ = fs.Close() }()
 			r := report.Collect(t.Context(), fs, tt.options)
-			got := want{r.Labels[label.Topology], r.Labels[label.Level], r.Labels[label.NCCLDefault], r.Matrix.FileName}
+			got := want{r.Labels[label.Topology], r.Labels[label.Level], r.Labels[label.NCCLDefault], ""}
+			if r.Matrix.File != nil {
+				got.file = r.Matrix.File.Name
+			}
 			if got != tt.want {
 				t.Errorf("%+v, want %+v", got, tt.want)
 			}

@@ -230,7 +230,7 @@ func (w *path) notes(hops []Hop) []string {
 		}
 	}
 	if w.pair.FromFile {
-		say("the hops are from the PCI tree, the levels from the topology file %s", w.r.Matrix.FileName)
+		say("the hops are from the PCI tree, the levels from the topology file %s", w.r.Matrix.File.Name)
 	}
 	if redirecting := redirects(hops); len(redirecting) > 0 && w.g.CommonBridges(w.n) > 0 {
 		say("ACS redirects peer-to-peer traffic to the root complex at %s", strings.Join(redirecting, " "))
