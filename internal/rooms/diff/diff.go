@@ -7,6 +7,7 @@ package diff
 
 import (
 	"cmp"
+	"slices"
 
 	"gdr-features/internal/report"
 )
@@ -43,13 +44,16 @@ type entry struct {
 func Compare(before, after *report.Report) []Change {
 	old, now := read(before), read(after)
 	changes := []Change{}
+	all := slices.Concat(old.ids, slices.DeleteFunc(now.ids, old.has))
 	for _, fact := range facts {
-		for _, key := range keys(fact, old, now) {
-			a, inOld := old.find(fact, key)
-			b, inNew := now.find(fact, key)
+		for _, id := range all {
+			a, inOld := old.at[id]
+			b, inNew := now.at[id]
 			one := inOld != inNew
 			switch device := cmp.Or(a.device, b.device); {
-			case one && (!a.always && !b.always || device != "" && !old.has(device, now)):
+			case id.fact != fact:
+				continue
+			case one && (!a.always && !b.always || device != "" && !(old.hasDevice(device) && now.hasDevice(device))):
 				continue
 			case a.value == b.value && a.detail == b.detail:
 				continue
@@ -62,52 +66,28 @@ func Compare(before, after *report.Report) []Change {
 	return changes
 }
 
-// reading is what was read of a machine, in the order of its own lists.
+// id tells a fact from all others of a reading.
+type id struct{ fact, key string }
+
+// reading is what was read of a machine, with the order of its own lists.
 type reading struct {
-	entries []entry
-	at      map[[2]string]int
+	ids []id
+	at  map[id]entry
 }
 
+// add adds an entry; of two with one id, the first counts.
 func (r *reading) add(e entry) {
-	id := [2]string{e.fact, e.key}
-	if _, twice := r.at[id]; twice {
-		return
+	if id := (id{e.fact, e.key}); !r.has(id) {
+		r.at[id] = e
+		r.ids = append(r.ids, id)
 	}
-	r.at[id] = len(r.entries)
-	r.entries = append(r.entries, e)
 }
 
-func (r *reading) find(fact, key string) (entry, bool) {
-	i, ok := r.at[[2]string{fact, key}]
-	if !ok {
-		return entry{}, false
-	}
-	return r.entries[i], true
+func (r *reading) has(id id) bool {
+	_, ok := r.at[id]
+	return ok
 }
 
-// has reports whether both readings have a device.
-func (r *reading) has(device string, other *reading) bool {
-	for _, list := range [...]*reading{r, other} {
-		_, gpu := list.find(factGPU, device)
-		_, nic := list.find(factNIC, device)
-		if !gpu && !nic {
-			return false
-		}
-	}
-	return true
-}
-
-// keys are those of a fact in either reading, in the order of the first, then of the second.
-func keys(fact string, first, second *reading) (list []string) {
-	for _, e := range first.entries {
-		if e.fact == fact {
-			list = append(list, e.key)
-		}
-	}
-	for _, e := range second.entries {
-		if _, there := first.find(fact, e.key); e.fact == fact && !there {
-			list = append(list, e.key)
-		}
-	}
-	return list
+func (r *reading) hasDevice(key string) bool {
+	return r.has(id{factGPU, key}) || r.has(id{factNIC, key})
 }

@@ -36,7 +36,7 @@ var facts = [...]string{
 }
 
 func read(r *report.Report) *reading {
-	list := &reading{at: map[[2]string]int{}}
+	list := &reading{at: map[id]entry{}}
 	list.labels(r)
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -84,11 +84,8 @@ func (l *reading) gpu(r *report.Report, i int) {
 }
 
 func (l *reading) nic(r *report.Report, n *topology.NIC) {
-	at := n.Address()
-	if at == "" {
-		at = n.Name()
-	}
-	if _, second := l.find(factNIC, at); second { // a further RDMA device of one function
+	at := cmp.Or(n.Address(), n.Name())
+	if l.has(id{factNIC, at}) { // a further RDMA device of one function
 		at += " " + n.Name()
 	}
 	of := owner{list: l, of: strings.TrimSpace(n.Name() + " " + n.Address()), device: at}
