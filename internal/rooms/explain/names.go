@@ -21,14 +21,13 @@ func NICName(n *topology.NIC) string { return cmp.Or(n.Name(), n.Address()) }
 
 // FindGPU finds a GPU by name ("GPU0"), index or address. The error lists what there is.
 func FindGPU(r *verdict.Node, name string) (int, error) {
-	for i := range r.Matrix.GPUs {
-		if strings.EqualFold(name, GPUName(i)) || name == strconv.Itoa(i) || isAddress(name, r.Matrix.GPUs[i].Address.String()) {
-			return i, nil
-		}
-	}
 	var names []string
 	for i := range r.Matrix.GPUs {
-		names = append(names, fmt.Sprintf("%s (%v)", GPUName(i), r.Matrix.GPUs[i].Address))
+		address := r.Matrix.GPUs[i].Address.String()
+		if strings.EqualFold(name, GPUName(i)) || name == strconv.Itoa(i) || isAddress(name, address) {
+			return i, nil
+		}
+		names = append(names, fmt.Sprintf("%s (%s)", GPUName(i), address))
 	}
 	return 0, unknown(r, "GPU", name, names)
 }
