@@ -21,8 +21,8 @@ func (b *builder) hardware() {
 	b.countFunctions()
 	b.m.Reachable = tristate.False
 	var all []bound
-	worst, known := Unknown, true
-	b.m.Hardware.NCCLDefault, b.m.Usable.NCCLDefault = tristate.True, tristate.True
+	worst, known := Unknown, b.m.Complete
+	everyByDefault, everyUsable := tristate.True, tristate.True
 	usable := b.usableFunctions()
 	for i := range b.m.GPUs {
 		gpu := &b.m.GPUs[i]
@@ -44,27 +44,24 @@ func (b *builder) hardware() {
 			}
 			b.m.Reachable = tristate.Or(b.m.Reachable, allowed)
 		}
-		b.m.Hardware.NCCLDefault = tristate.And(b.m.Hardware.NCCLDefault, byDefault)
-		b.m.Usable.NCCLDefault = tristate.And(b.m.Usable.NCCLDefault, usableByDefault)
+		everyByDefault = tristate.And(everyByDefault, byDefault)
+		everyUsable = tristate.And(everyUsable, usableByDefault)
 	}
 	if b.m.EligibleGPUs == 0 || b.m.EligibleNICs == 0 {
-		b.m.Hardware.NCCLDefault, b.m.Usable.NCCLDefault = tristate.Unknown, tristate.Unknown
 		return
 	}
-	if len(usable) == 0 {
-		b.m.Usable.NCCLDefault = tristate.Unknown
-	}
-	if best, _, open := nearest(all, every); !open {
+	// An unidentified function may be a GPU without a NIC, or a nearer NIC.
+	if best, _, open := nearest(all, every); !open && (b.m.Complete || best == PIX) {
 		b.m.Best = best
 	}
 	if known {
 		b.m.Hardware.Level = worst
 	}
-	if !b.m.Complete { // an unidentified function may be a GPU without a NIC, or a nearer NIC
-		b.m.Hardware, b.m.Usable = Reach{NCCLDefault: tristate.Unknown}, Reach{NCCLDefault: tristate.Unknown}
-		if b.m.Best != PIX {
-			b.m.Best = Unknown
-		}
+	if b.m.Complete {
+		b.m.Hardware.NCCLDefault = everyByDefault
+	}
+	if b.m.Complete && len(usable) > 0 {
+		b.m.Usable.NCCLDefault = everyUsable
 	}
 }
 
