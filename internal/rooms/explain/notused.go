@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -28,12 +29,8 @@ func NotUsed(r *verdict.Node, found []finding.Finding, gpu, nic string) (reason 
 	case tristate.True:
 	}
 	if gpu != "" {
-		for name := range strings.SplitSeq(nic, merged) {
-			n, err := FindNIC(r, withoutPort(name))
-			if err != nil {
-				continue
-			}
-			if p := PathOf(r, g, n); p.Default == tristate.False {
+		for name, pair := range pairs(r, g, nic) {
+			if p := PathOf(r, g, pair.NIC); p.Default == tristate.False {
 				_, why, _ := strings.Cut(p.DefaultWhy, " ")
 				why = strings.TrimPrefix(why, "with its default settings; ")
 				return fmt.Sprintf("NCCL rates the way to %s %v, and by default does without GPUDirect RDMA there; %s", name, p.NCCL, why), true
@@ -43,13 +40,18 @@ func NotUsed(r *verdict.Node, found []finding.Finding, gpu, nic string) (reason 
 	return "no reason is visible on the machine, which is ready: look at the job's variables and container (check --pod)", true
 }
 
-// merged stands between the names of NICs that NCCL uses as one.
-const merged = "+"
-
-// withoutPort cuts off the port that a log names: "mlx5_0:2".
-func withoutPort(name string) string {
-	device, _, _ := strings.Cut(name, ":")
-	return device
+// pairs are those of a GPU with the NICs that a log names, by these names: "mlx5_0:2+mlx5_1:1" where
+// NCCL uses two as one. Those that are not known are left out.
+func pairs(r *verdict.Node, gpu int, nics string) iter.Seq2[string, topology.Pair] {
+	return func(yield func(string, topology.Pair) bool) {
+		for name := range strings.SplitSeq(nics, "+") {
+			device, _, _ := strings.Cut(name, ":")
+			n, err := FindNIC(r, device)
+			if err == nil && !yield(name, r.Matrix.PairsOf(gpu)[n]) {
+				return
+			}
+		}
+	}
 }
 
 // FarNIC says that a GPU (an address) uses a NIC (a name, or several that are merged) though
@@ -60,12 +62,7 @@ func FarNIC(r *verdict.Node, gpu, nic string) string {
 	if err != nil || gpu == "" {
 		return ""
 	}
-	for name := range strings.SplitSeq(nic, merged) {
-		n, err := FindNIC(r, withoutPort(name))
-		if err != nil {
-			continue
-		}
-		pair := r.Matrix.PairsOf(g)[n]
+	for name, pair := range pairs(r, g, nic) {
 		if near := nearer(r, pair); len(near) > 0 {
 			return fmt.Sprintf("%s is %v to this GPU; %s", name, pair.Level, useNear(near))
 		}
