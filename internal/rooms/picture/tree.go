@@ -2,6 +2,7 @@ package picture
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -98,7 +99,7 @@ func (n *node) child(like *node) *node {
 func newTree(r *report.Report, m *model) []*node {
 	root := &node{}
 	devices := slices.Concat(m.GPUs, m.NICs, m.Others)
-	slices.SortStableFunc(devices, byAddress)
+	slices.SortStableFunc(devices, func(a, b *device) int { return a.place().Compare(b.place()) })
 	outside := &node{Form: rootBus, Name: "not in the PCI tree"}
 	for _, d := range devices {
 		d.leaf = &node{Form: leaf, Device: d}
@@ -120,17 +121,12 @@ func newTree(r *report.Report, m *model) []*node {
 	return panels
 }
 
-// byAddress puts software devices last.
-func byAddress(a, b *device) int {
-	switch {
-	case a.function != nil && b.function != nil:
-		return a.function.Address.Compare(b.function.Address)
-	case a.function != nil:
-		return -1
-	case b.function != nil:
-		return 1
+// place is where a device comes in the order of addresses: one without a function comes last.
+func (d *device) place() pci.Address {
+	if d.function == nil {
+		return pci.Address{Domain: math.MaxUint32}
 	}
-	return 0
+	return d.function.Address
 }
 
 // branch finds or makes the node that a function belongs to. The first bridge above it is a
