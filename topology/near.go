@@ -10,12 +10,10 @@ import (
 // Role says what a NIC is for, as far as that is known.
 type Role string
 
-// Roles of NICs that are not for GPUs: near to one only if the machine has no other NIC.
-const (
-	// NorthSouth: for the traffic of host and storage by NVIDIA's presets (NVIDIA/k8s-launch-kit
-	// presets/*/topology.yaml): a ConnectX-6 Lx, or a BlueField beside more ConnectX cards.
-	NorthSouth Role = "north-south"
-)
+// NorthSouth is for the traffic of host and storage by NVIDIA's presets (NVIDIA/k8s-launch-kit
+// presets/*/topology.yaml): a ConnectX-6 Lx, or a BlueField beside more ConnectX cards. Such a NIC is
+// near to a GPU only if the machine has no other NIC.
+const NorthSouth Role = "north-south"
 
 // Aside says why a NIC is not for GPUs: its role, "excluded" by the user, "" for all others.
 func (n *NIC) Aside() string {
@@ -133,25 +131,26 @@ func (m *Matrix) Card(nic int) pci.Address {
 // roles gives the NICs their roles. A virtual function has that of its physical one.
 func (b *builder) roles() {
 	dpus, adapters := map[pci.Address]bool{}, map[pci.Address]bool{}
-	physical := make([]*pci.Function, len(b.m.NICs))
+	var ofDPUs []*NIC
 	for i := range b.m.NICs {
 		n := &b.m.NICs[i]
 		if !n.Counts() {
 			continue
 		}
-		f := b.PCI.Place(n.Function)
-		physical[i] = f
-		switch {
-		case f.NIC == nil || f.NIC.ForHost.Has(f.Device):
+		switch f := b.PCI.Place(n.Function); {
+		case f.NIC == nil:
+		case f.NIC.ForHost.Has(f.Device):
+			n.Role = NorthSouth
 		case f.NIC.DPU.Has(f.Device):
 			dpus[b.m.Card(i)] = true
+			ofDPUs = append(ofDPUs, n)
 		case f.NIC.DPU != nil:
 			adapters[b.m.Card(i)] = true
 		}
 	}
-	for i, f := range physical {
-		if f != nil && f.NIC != nil && (f.NIC.ForHost.Has(f.Device) || f.NIC.DPU.Has(f.Device) && len(dpus) < len(adapters)) {
-			b.m.NICs[i].Role = NorthSouth
+	if len(dpus) < len(adapters) {
+		for _, n := range ofDPUs {
+			n.Role = NorthSouth
 		}
 	}
 }
