@@ -80,13 +80,13 @@ func (a Attribute) serves(m *Matrix, nics []*pci.Function) tristate.State {
 }
 
 // Align returns the narrowest attribute by which every eligible GPU of a machine can be
-// matched with an eligible NIC that counts; "" where that is not known, and where there is no
-// such GPU or NIC.
+// matched with an eligible NIC that counts; "" where that is not known, and where there is no such
+// GPU or NIC. All count where counts is nil.
 func (m *Matrix) Align(bus *pci.Inventory, counts func(*pci.Function) bool) Attribute {
 	if !m.Complete || m.EligibleGPUs == 0 || m.EligibleNICs == 0 {
 		return ""
 	}
-	nics := slices.DeleteFunc(eligibleNICs(bus), func(f *pci.Function) bool { return !counts(f) })
+	nics := slices.DeleteFunc(eligibleNICs(bus), func(f *pci.Function) bool { return counts != nil && !counts(f) })
 	for _, a := range [...]Attribute{PCIeRoot, NUMANode} {
 		switch a.serves(m, nics) {
 		case tristate.True:
@@ -98,6 +98,3 @@ func (m *Matrix) Align(bus *pci.Inventory, counts func(*pci.Function) bool) Attr
 	}
 	return NoAttribute
 }
-
-// EveryNIC counts all NICs: see Align.
-func EveryNIC(*pci.Function) bool { return true }

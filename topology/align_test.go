@@ -61,7 +61,7 @@ func TestAlign(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			node := verdict.Node{PCI: pci.Inventory{Functions: tt.functions, NUMANodes: 2}}
 			node.Matrix = topology.Build(topology.Inputs{PCI: &node.PCI, RDMA: &node.RDMA})
-			if got := node.Matrix.Align(&node.PCI, topology.EveryNIC); got != tt.want {
+			if got := node.Matrix.Align(&node.PCI, nil); got != tt.want {
 				t.Errorf("Align() = %q, want %q", got, tt.want)
 			}
 		})

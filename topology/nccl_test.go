@@ -251,7 +251,7 @@ func TestNICsByName(t *testing.T) {
 // hardware is what labels about hardware rest on.
 func hardware(n *verdict.Node) []string {
 	m := &n.Matrix
-	said := []string{fmt.Sprint(m.Origin, m.Hardware, m.Best, m.Reachable, m.Align(&n.PCI, topology.EveryNIC), m.Complete, m.EligibleGPUs, m.EligibleNICs)}
+	said := []string{fmt.Sprint(m.Origin, m.Hardware, m.Best, m.Reachable, m.Align(&n.PCI, nil), m.Complete, m.EligibleGPUs, m.EligibleNICs)}
 	for i := range m.GPUs {
 		near := m.GPUs[i].Near(topology.Hardware)
 		said = append(said, fmt.Sprint(m.GPUs[i].Address, near.Level, addresses(near.Functions)))

@@ -89,7 +89,7 @@ var rows = [...]row{
 		if !f.mayHavePairs() {
 			return "", false
 		}
-		return word(f.Matrix.Align(&f.PCI, topology.EveryNIC))
+		return word(f.Matrix.Align(&f.PCI, nil))
 	}},
 
 	{name: label.Ready, kind: state, value: func(f *facts) (string, bool) {

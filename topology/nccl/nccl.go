@@ -124,15 +124,14 @@ func (m *Machine) Rate(nics []NIC) *Ratings {
 	}
 	r.system = m.getXML(places)
 	s := getSystemFromXML(r.system, m.GPUs)
-	var paths [][]Path
 	if s.failed == nil {
-		paths = s.computePaths(len(places), m.GPUs)
+		r.paths = s.computePaths(len(places), m.GPUs)
 	}
 	r.merged, r.Failed, r.Fault = s.merged, s.failed, s.fault
 	if r.Failed != nil {
+		r.paths = nil
 		return r
 	}
-	r.paths = paths
 	r.unread(m)
 	r.pathOverride(m, nics)
 	return r

@@ -127,7 +127,7 @@ func (c *claimant) byAttribute() error {
 		c.note("Of %d pairs %d can be allocated here, since NICs have no RDMA device or GPUs are passed through to virtual machines: as long as that is so, this claim stays Pending.", c.Pairs, now)
 	}
 	c.unsuitable()
-	if label := c.m.Align(&c.m.Node.PCI, topology.EveryNIC); label != c.Attribute {
+	if label := c.m.Align(&c.m.Node.PCI, nil); label != c.Attribute {
 		c.note("The label gdr.align is %s: it counts NICs that this claim selects out.", label)
 	}
 	if c.Attribute == topology.NUMANode {
