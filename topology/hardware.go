@@ -51,7 +51,7 @@ func (b *builder) hardware() {
 		return
 	}
 	// An unidentified function may be a GPU without a NIC, or a nearer NIC.
-	if best, _, open := nearest(all, every); !open && (b.m.Complete || best == PIX) {
+	if best, _, open := nearest(all, nil); !open && (b.m.Complete || best == PIX) {
 		b.m.Best = best
 	}
 	if known {
@@ -64,8 +64,6 @@ func (b *builder) hardware() {
 		b.m.Usable.NCCLDefault = everyUsable
 	}
 }
-
-func every(int) bool { return true }
 
 // usableFunctions are the functions of NICs that count as Usable.
 func (b *builder) usableFunctions() map[*pci.Function]bool {
@@ -108,7 +106,7 @@ func (b *builder) nearestNICs(gpu *GPU, nics []*pci.Function) []bound {
 	for i, nic := range nics {
 		levels[i] = b.rate(gpu.Function, nic).level
 	}
-	level, at, open := nearest(levels, every)
+	level, at, open := nearest(levels, nil)
 	if open || level == Unknown {
 		return levels
 	}

@@ -67,12 +67,12 @@ func exactly(l Level) bound { return bound{l, l} }
 
 func atLeast(l Level) bound { return bound{Unknown, l} }
 
-// nearest returns the smallest level of those that count, and which have it: those of unknown level
-// where all are. open: one of unknown level may be nearer.
+// nearest returns the smallest level of those that count, nil for all, and which have it: those of
+// unknown level where all are. open: one of unknown level may be nearer.
 func nearest(levels []bound, counts func(int) bool) (level Level, at []int, open bool) {
 	floor := SYS + 1
 	for i, l := range levels {
-		if !counts(i) {
+		if counts != nil && !counts(i) {
 			continue
 		}
 		if l.level == Unknown {
