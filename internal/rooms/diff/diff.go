@@ -53,7 +53,7 @@ func Compare(before, after *report.Report) []Change {
 			switch device := cmp.Or(a.device, b.device); {
 			case id.fact != fact:
 				continue
-			case one && (!a.always && !b.always || device != "" && !(old.hasDevice(device) && now.hasDevice(device))):
+			case one && (!a.always && !b.always || device != "" && (!old.hasDevice(device) || !now.hasDevice(device))):
 				continue
 			case a.value == b.value && a.detail == b.detail:
 				continue
