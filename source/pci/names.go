@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// idTable has a line for each product, "vvvv:dddd name", sorted; genids writes it.
+// idTable has a line for each product, "vvvv:dddd name", sorted; hack/genids writes it.
 //
 //go:embed ids.txt
 var idTable string

@@ -2,7 +2,7 @@
 // pci.ids file, for the ids of the families of GPUs and NICs in source/family, and of
 // products that the file does not name yet.
 //
-//	go run ./source/pci/genids /usr/share/misc/pci.ids source/pci/ids.txt > ids.new && mv ids.new source/pci/ids.txt
+//	go run ./hack/genids /usr/share/misc/pci.ids source/pci/ids.txt > ids.new && mv ids.new source/pci/ids.txt
 //
 // The second file is the table that there is. Names that pci.ids lacks are kept. A pci.ids older
 // than the one of the table, as Debian's often is, adds names and changes none.

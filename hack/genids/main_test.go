@@ -53,7 +53,7 @@ func TestRun(t *testing.T) {
 
 // The table that the product embeds can be read.
 func TestTable(t *testing.T) {
-	version, names, err := readTable("../ids.txt")
+	version, names, err := readTable("../../source/pci/ids.txt")
 	if err != nil || version == "" || len(names) == 0 {
 		t.Errorf("version %q, %d names, error %v", version, len(names), err)
 	}
