@@ -14,9 +14,8 @@ type What struct {
 	Advice bool
 	// Details: what people want to see of every function and device, for topo.
 	Details bool
-	// Process: which devices this process may use, as a container has only some, for env
-	// and check --pod.
-	Process bool
+	// Routes: the default routes, for env. Advice has them too.
+	Routes bool
 	// Expect: what only a machine's type says: the firmware of NICs, for --expect.
 	Expect bool
 	// Everything: also what another command would read, or this one if the machine had other

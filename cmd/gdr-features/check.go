@@ -77,7 +77,7 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 				}
 				return a.check(cmd.Context(), report.ForCheck.Expecting(want), limit, format)
 			}
-			return a.checkPod(cmd.Context(), report.ForPod.Expecting(want), asked, limit, format)
+			return a.checkPod(cmd.Context(), report.ForCheck.Expecting(want), asked, limit, format)
 		},
 	}
 	c.Flags().BoolVar(&inPod, "pod", false, "also judge the container that this process runs in")
@@ -121,24 +121,24 @@ func (a *app) checkPod(ctx context.Context, o report.Options, asked podOptions, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.limit)
 	defer cancel()
-	r := report.Collect(ctx, fs, o)
+	r, here := readHere(ctx, fs, o)
 	if asked.gpus != "" {
-		if q.GPUs, err = selectGPUs(&r, asked.gpus); err != nil {
+		if q.GPUs, err = selectGPUs(here, asked.gpus); err != nil {
 			return err
 		}
 	}
-	container, problems := pod.Read(ctx, fs, hereOf(&r), q)
+	container, problems := pod.Read(ctx, fs, here, q)
 	r.Problems = append(r.Problems, problems...)
 	r.Findings = pod.Insert(r.Findings, pod.Check(&r.Node, container))
 	if format == "json" {
-		err = render.CheckJSON(a.out, &r, true)
+		err = render.CheckJSON(a.out, r, true)
 	} else {
-		err = render.CheckPod(a.page, &r, container, limit, format == "wide")
+		err = render.CheckPod(a.page, r, container, limit, format == "wide")
 	}
 	if err != nil {
 		return err
 	}
-	return cli.StatusOf(tristate.And(tristate.And(readyAsExpected(&r), container.Within(&r.Node, limit)), pod.Ready(r.Findings)))
+	return cli.StatusOf(tristate.And(tristate.And(readyAsExpected(r), container.Within(&r.Node, limit)), pod.Ready(r.Findings)))
 }
 
 // readyAsExpected reports whether the machine is ready, and what is expected of it.

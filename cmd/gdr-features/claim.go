@@ -8,7 +8,6 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"gdr-features/internal/cli"
-	"gdr-features/internal/report"
 	"gdr-features/internal/rooms/dra"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/show"
@@ -77,11 +76,11 @@ error.`,
 
 // claim prints the template on standard output and its notes on standard error.
 func (a *app) claim(ctx context.Context, o dra.Options, format string) error {
-	r, err := a.collect(ctx, report.ForEnv)
+	r, here, err := a.here(ctx)
 	if err != nil {
 		return err
 	}
-	machine := hereOf(r).Machine()
+	machine := here.Machine()
 	claim, err := dra.NewClaim(machine, o)
 	if err != nil {
 		return err

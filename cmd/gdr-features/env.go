@@ -13,12 +13,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gdr-features/host"
 	"gdr-features/internal/cli"
 	"gdr-features/internal/report"
 	"gdr-features/internal/rooms/assign"
 	"gdr-features/internal/rooms/frameworks"
+	"gdr-features/internal/rooms/snapshot"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/show"
+	"gdr-features/source/container"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -185,12 +188,29 @@ func (a *app) writeMap(to io.Writer, format string, here *assigned, some []frame
 // assigned is a machine on which each GPU in question has its NIC.
 type assigned struct {
 	*assign.Assignment
-	report *report.Report
-	notes  []string // which GPUs count, and whether all was read
+	seen  assign.Here
+	notes []string // which GPUs count, and whether all was read
 }
 
-// hereOf is a machine that was read as this process sees it.
-func hereOf(r *report.Report) assign.Here { return assign.Here{Node: &r.Node, Visible: &r.Visible} }
+// here reads what env needs of the machine as this process sees it.
+func (a *app) here(ctx context.Context) (*report.Report, assign.Here, error) {
+	fs, o, err := a.Machine(snapshot.Open, report.ForEnv)
+	if err != nil {
+		return nil, assign.Here{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.limit)
+	defer cancel()
+	r, here := readHere(ctx, fs, o)
+	return r, here, nil
+}
+
+// readHere reads a machine, and which of its devices this process can use.
+func readHere(ctx context.Context, fs *host.FS, o report.Options) (*report.Report, assign.Here) {
+	r := report.Collect(ctx, fs, o)
+	visible := container.ReadDevices(ctx, fs, &r.PCI, &r.RDMA)
+	r.Problems = append(r.Problems, visible.Problems...)
+	return &r, assign.Here{Node: &r.Node, Visible: &visible}
+}
 
 // incomplete is the note about a machine of which something could not be read.
 const incomplete = "Not everything could be read: there may be a GPU or a nearer NIC that is not listed here."
@@ -198,19 +218,19 @@ const incomplete = "Not everything could be read: there may be a GPU or a nearer
 // assign reads the machine and gives each of the GPUs in a list its NIC: the one that it has
 // when all GPUs of the machine have theirs.
 func (a *app) assign(ctx context.Context, list string) (*assigned, error) {
-	r, err := a.collect(ctx, report.ForEnv)
+	r, here, err := a.here(ctx)
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := selectGPUs(r, list)
+	chosen, err := selectGPUs(here, list)
 	if err != nil {
 		return nil, err
 	}
-	result := &assigned{Assignment: hereOf(r).Assign().Only(chosen), report: r}
+	result := &assigned{Assignment: here.Assign().Only(chosen), seen: here}
 	switch {
 	case r.PCIRead && len(r.Matrix.GPUs) == 0:
 		result.notes = append(result.notes, "There is no GPU here.")
-	case len(r.Matrix.GPUs) > 0 && len(hereOf(r).GPUs()) == 0:
+	case len(r.Matrix.GPUs) > 0 && len(here.GPUs()) == 0:
 		result.notes = append(result.notes, fmt.Sprintf("None of the %d GPUs of this machine has a device node in /dev here.", len(r.Matrix.GPUs)))
 	}
 	a.warn(r)
@@ -228,7 +248,7 @@ func (a *assigned) within(limit topology.Level) tristate.State {
 	switch {
 	case len(a.Choices) > 0:
 		return a.Within(limit)
-	case a.report.PCIRead:
+	case a.seen.Node.PCIRead:
 		return tristate.False
 	}
 	return tristate.Unknown
@@ -247,14 +267,14 @@ func environment(names []string) map[string]string {
 // selectGPUs returns those of the GPUs here that a list of addresses, UUIDs or numbers in the
 // order of addresses names; all of them for an empty list. The result is in the order of the
 // list, in which a process counts them when CUDA_VISIBLE_DEVICES has the same list.
-func selectGPUs(r *report.Report, list string) ([]int, error) {
-	here := hereOf(r).GPUs()
+func selectGPUs(here assign.Here, list string) ([]int, error) {
+	gpus := here.GPUs()
 	if list == "" {
-		return here, nil
+		return gpus, nil
 	}
 	var chosen []int
 	for name := range strings.SplitSeq(list, ",") {
-		gpu, err := findGPU(r, here, strings.TrimSpace(name))
+		gpu, err := findGPU(here, gpus, strings.TrimSpace(name))
 		if err != nil {
 			return nil, fmt.Errorf("--gpus: %w", err)
 		}
@@ -268,7 +288,7 @@ func selectGPUs(r *report.Report, list string) ([]int, error) {
 
 // findGPU returns the GPU of a name: its number, its UUID, or its address with or without
 // domain, as sysfs or nvidia-smi (00000000:3B:00.0) spells it.
-func findGPU(r *report.Report, gpus []int, name string) (int, error) {
+func findGPU(here assign.Here, gpus []int, name string) (int, error) {
 	asked, err := pci.ParseAddress(name)
 	if err != nil {
 		asked, err = pci.ParseAddress("0000:" + name)
@@ -276,8 +296,8 @@ func findGPU(r *report.Report, gpus []int, name string) (int, error) {
 	byUUID := len(name) > 4 && strings.EqualFold(name[:4], "GPU-")
 	var known []string
 	for i, gpu := range gpus {
-		address := r.Matrix.GPUs[gpu].Address
-		uuid := r.Visible.GPUs[address].UUID
+		address := here.Node.Matrix.GPUs[gpu].Address
+		uuid := here.Visible.GPUs[address].UUID
 		if name == strconv.Itoa(i) || err == nil && asked == address || name != "" && strings.EqualFold(name, uuid) {
 			return gpu, nil
 		}
@@ -288,9 +308,9 @@ func findGPU(r *report.Report, gpus []int, name string) (int, error) {
 		known = append(known, fmt.Sprintf("%d (%s)", i, other))
 	}
 	switch {
-	case !r.PCIRead:
+	case !here.Node.PCIRead:
 		return 0, fmt.Errorf("no GPU %q: the PCI bus cannot be read", name)
-	case len(known) == 0 && len(r.Matrix.GPUs) > 0:
+	case len(known) == 0 && len(here.Node.Matrix.GPUs) > 0:
 		return 0, fmt.Errorf("no GPU %q: none of the machine's GPUs has a device node here", name)
 	case len(known) == 0:
 		return 0, fmt.Errorf("no GPU %q: this machine has none", name)

@@ -33,9 +33,9 @@ func (a *app) checkEnv(ctx context.Context, o envOptions, args []string) error {
 	var text bytes.Buffer
 	rows := []envRow{}
 	for _, g := range given {
-		g.Networks = here.report.Visible.Networks
+		g.Networks = here.seen.Visible.Networks
 		m := here.Assignment
-		if selected := frameworks.SelectHere(hereOf(here.report), g.Variables); o.gpus == "" && !g.Foreign && len(selected.GPUs) > 0 {
+		if selected := frameworks.SelectHere(here.seen, g.Variables); o.gpus == "" && !g.Foreign && len(selected.GPUs) > 0 {
 			m, g.UnknownGPUs = m.Only(selected.GPUs), selected.Unknown
 		}
 		findings := frameworks.Check(m, g)
@@ -57,7 +57,7 @@ func (a *app) checkEnv(ctx context.Context, o envOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	if found == 0 || !here.report.PCIRead || len(here.Choices) == 0 {
+	if found == 0 || !here.seen.Node.PCIRead || len(here.Choices) == 0 {
 		state = tristate.And(state, tristate.Unknown)
 	}
 	return cli.StatusOf(state)

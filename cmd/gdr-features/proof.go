@@ -79,11 +79,11 @@ func (a *app) planProof(ctx context.Context, format, file string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.limit)
 	defer cancel()
-	r := report.Collect(ctx, fs, o)
-	facts := proof.ReadFacts(ctx, fs, hereOf(&r))
+	r, here := readHere(ctx, fs, o)
+	facts := proof.ReadFacts(ctx, fs, here)
 	r.Problems = append(r.Problems, facts.Problems...)
-	a.warn(&r)
-	plan := proof.New(hereOf(&r), facts)
+	a.warn(r)
+	plan := proof.New(here, facts)
 	var text bytes.Buffer
 	if format == "json" {
 		err = show.JSON(&text, plan)

@@ -65,9 +65,8 @@ func (a *app) snapshot(ctx context.Context) ([]byte, error) {
 	for _, o := range report.ForSnapshot() {
 		ctx, cancel := context.WithTimeout(ctx, a.limit)
 		recorded := recorder.FS(fs.Root())
-		r := report.Collect(ctx, recorded, o)
-		if o.What.Process {
-			proof.ReadFacts(ctx, recorded, hereOf(&r)) // what they lack is recorded, too
+		if _, here := readHere(ctx, recorded, o); o.What.Everything {
+			proof.ReadFacts(ctx, recorded, here) // what they lack is recorded, too
 		}
 		cancel()
 	}

@@ -18,22 +18,21 @@ import (
 	"gdr-features/internal/view"
 )
 
-// topoFormats are the values of topo's -o, the default first, and what each reads.
+// topoFormats are the values of topo's -o, the default first.
 var topoFormats = []struct {
 	name string
-	// write is nil for a page, which has the machine's name too.
+	// write is nil for those that need more than a report.
 	write func(io.Writer, *report.Report) error
-	reads *report.Options
 	// forPeople: its lines are broken on a terminal.
 	forPeople bool
 }{
-	{"table", render.Topo, &report.ForTopo, true},
-	{"json", render.TopoJSON, &report.ForTopo, false},
-	{"wide", render.TopoWide, &report.ForTopo, true},
-	{"dot", picture.Dot, &report.ForTopo, false},
-	{"html", nil, &report.ForTopo, false},
-	{"nccl-xml", render.TopoNCCLXML, &report.ForTopo, false},
-	{"slurm", render.TopoSlurm, &report.ForEnv, false},
+	{"table", render.Topo, true},
+	{"json", render.TopoJSON, false},
+	{"wide", render.TopoWide, true},
+	{"dot", picture.Dot, false},
+	{"html", nil, false},
+	{"nccl-xml", render.TopoNCCLXML, false},
+	{"slurm", nil, false},
 }
 
 func (a *app) topoCommand() *cobra.Command {
@@ -73,7 +72,14 @@ not known is left out, and a comment says so.`,
 		Args: cli.Args(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			as := topoFormats[slices.Index(names, format)]
-			r, err := a.collect(cmd.Context(), *as.reads)
+			if format == "slurm" {
+				r, here, err := a.here(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return render.TopoSlurm(a.out, r, here.Visible)
+			}
+			r, err := a.collect(cmd.Context(), report.ForTopo)
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/internal/sanitize"
 	"gdr-features/internal/view"
+	"gdr-features/source/container"
 	"gdr-features/source/rdma"
 	"gdr-features/topology"
 	"gdr-features/tristate"
@@ -21,13 +22,14 @@ const slurmNode = "NodeName=NODE"
 
 // TopoSlurm writes the node's part of Slurm's slurm.conf and gres.conf: features by which
 // jobs choose nodes, and the device nodes of GPUs and NICs. What is not known is left out,
-// and a comment says so. It needs report.ForEnv.
+// and a comment says so. It needs report.ForEnv, and the devices that a process of the
+// machine can use.
 //
 // Slurm 22.05 to 26.05 reads it (SchedMD/slurm src/interfaces/gres.c _gres_options). Cores is
 // left out: it counts in the order of hwloc (gres.conf(5)), which the machine's files do not
 // give. So is Links: it counts connections between devices of one name, NVLinks of GPUs.
-func TopoSlurm(w io.Writer, r *report.Report) error {
-	gpus, nics := slurmGPUs(r), slurmNICs(r)
+func TopoSlurm(w io.Writer, r *report.Report, seen *container.Devices) error {
+	gpus, nics := slurmGPUs(r, seen), slurmNICs(r, seen)
 	var t strings.Builder
 	t.WriteString("# For Slurm, from what this machine shows now. NODE stands for its name in Slurm:\n" +
 		"#   gdr-features topo -o slurm | sed \"s/=NODE /=$(hostname -s) /\"\n\n" +
@@ -133,7 +135,7 @@ func slurmPath(path string) bool {
 }
 
 // slurmGPUs has a line for each GPU, in the order of addresses.
-func slurmGPUs(r *report.Report) gresLines {
+func slurmGPUs(r *report.Report, seen *container.Devices) gresLines {
 	lines := gresLines{name: "gpu", inOrder: true}
 	flags := slurmFlags(r)
 	for i, g := range r.Matrix.GPUs {
@@ -141,7 +143,7 @@ func slurmGPUs(r *report.Report) gresLines {
 		if near := g.Near(topology.Usable); len(near.NICs) > 0 {
 			about += fmt.Sprintf(", %v to %s", near.Level, nicNames(r, near.NICs))
 		}
-		lines.add(r.Visible.GPUs[g.Address].Node, flags, about, "")
+		lines.add(seen.GPUs[g.Address].Node, flags, about, "")
 	}
 	if !slices.ContainsFunc(r.Matrix.GPUs, func(g topology.GPU) bool { return g.GPU.CUDA }) {
 		lines.inOrder = true // only CUDA is known to number GPUs by address
@@ -161,7 +163,7 @@ func slurmFlags(r *report.Report) string {
 
 // slurmNICs has a line for each eligible NIC with an RDMA device and an active port, but not for
 // a virtual function whose physical one is here: it is for others.
-func slurmNICs(r *report.Report) gresLines {
+func slurmNICs(r *report.Report, seen *container.Devices) gresLines {
 	lines := gresLines{name: "nic", inOrder: true}
 	for _, n := range r.Matrix.NICs {
 		if !n.Counts() || n.Function == nil || r.PCI.Physical(n.Function) != nil {
@@ -175,7 +177,7 @@ func slurmNICs(r *report.Report) gresLines {
 		case !slices.ContainsFunc(n.RDMA.Ports, rdma.Port.Active):
 			why = "no active port"
 		}
-		lines.add(r.Visible.RDMANode(n.Name()), "", strings.TrimLeft(n.Name()+" "+about, " "), why)
+		lines.add(seen.RDMANode(n.Name()), "", strings.TrimLeft(n.Name()+" "+about, " "), why)
 	}
 	return lines
 }

@@ -8,6 +8,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/report"
+	"gdr-features/source/container"
 	"gdr-features/test/machine"
 )
 
@@ -147,8 +148,10 @@ func slurm(t *testing.T, dir string) string {
 	}
 	t.Cleanup(func() { _ = fs.Close() })
 	r := report.Collect(t.Context(), fs, report.ForEnv)
+	seen := container.ReadDevices(t.Context(), fs, &r.PCI, &r.RDMA)
+	r.Problems = append(r.Problems, seen.Problems...)
 	var out strings.Builder
-	if err := TopoSlurm(&out, &r); err != nil {
+	if err := TopoSlurm(&out, &r, &seen); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -12,6 +12,7 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/internal/report"
+	"gdr-features/source/container"
 	"gdr-features/test/machine"
 )
 
@@ -78,7 +79,9 @@ func askedOnMachines(t *testing.T) *askedNames {
 		defer func() { _ = tree.Close() }()
 		asked.Source = tree
 		for _, o := range options {
-			_ = report.Collect(t.Context(), host.New(asked, dir), o)
+			fs := host.New(asked, dir)
+			r := report.Collect(t.Context(), fs, o)
+			_ = container.ReadDevices(t.Context(), fs, &r.PCI, &r.RDMA)
 		}
 	}
 	machines := []string{"dell-xe9680-h100", "supermicro-mi300x-thor2", "made-broadcom-partitions"}

@@ -17,6 +17,7 @@ import (
 	"gdr-features/internal/rooms/explain"
 	"gdr-features/internal/view"
 	"gdr-features/source"
+	"gdr-features/source/container"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 	"gdr-features/topology"
@@ -99,11 +100,12 @@ func TestNearIsOneAnswer(t *testing.T) {
 	for i, m := range testsize.Share(machines) {
 		for s, dir := range m.Trees(t, testsize.FewInTurn(i, m.States())) {
 			t.Run(m.Name+"/"+s.Name, func(t *testing.T) {
-				r := collect(t, dir, source.What{Advice: true, Process: true})
+				r := collect(t, dir, source.What{Advice: true})
+				seen := visible(t, &r, dir)
 				worst, known := topology.Unknown, r.Matrix.Complete
 				for gpu := range r.Matrix.GPUs {
 					level, nics := nearest(&r, gpu, func(int) bool { return true })
-					sameNear(t, &r, gpu, level, nics)
+					sameNear(t, &r, seen, gpu, level, nics)
 					if r.Matrix.GPUs[gpu].Counts() {
 						worst, known = max(worst, level), known && level != topology.Unknown
 					}
@@ -124,14 +126,26 @@ func TestNearIsOneAnswer(t *testing.T) {
 	}
 }
 
+// visible are the devices that a process of a machine can use.
+func visible(t *testing.T, r *report.Report, dir string) *container.Devices {
+	t.Helper()
+	fs, err := host.Open(host.Options{Root: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = fs.Close() }()
+	seen := container.ReadDevices(t.Context(), fs, &r.PCI, &r.RDMA)
+	return &seen
+}
+
 // sameNear compares what is said of one GPU.
-func sameNear(t *testing.T, r *report.Report, gpu int, level topology.Level, nics []int) {
+func sameNear(t *testing.T, r *report.Report, seen *container.Devices, gpu int, level topology.Level, nics []int) {
 	t.Helper()
 	if near := explain.NearestNICs(&r.Node)[gpu]; near.Level != level || !slices.Equal(near.NICs, nics) {
 		t.Errorf("GPU%d: explain has %v at %v, want %v at %v", gpu, near.NICs, near.Level, nics, level)
 	}
 	var slurm bytes.Buffer
-	if err := render.TopoSlurm(&slurm, r); err != nil {
+	if err := render.TopoSlurm(&slurm, r, seen); err != nil {
 		t.Fatal(err)
 	}
 	if want := fmt.Sprintf(", %v to %s", level, names(r, nics)); level != topology.Unknown && !strings.Contains(lineOf(slurm.String(), gpu), want) {
@@ -139,7 +153,7 @@ func sameNear(t *testing.T, r *report.Report, gpu int, level topology.Level, nic
 	}
 	// env takes only what has an active port, of these the fastest, and of one link layer.
 	active, best := nearest(r, gpu, func(nic int) bool { return r.Matrix.NICs[nic].RDMA != nil && up(r, nic) })
-	here := assign.Here{Node: &r.Node, Visible: &r.Visible}
+	here := assign.Here{Node: &r.Node, Visible: seen}
 	for _, c := range here.Assign().Choices {
 		if c.Index != gpu || c.NIC == nil {
 			continue

@@ -11,7 +11,6 @@ import (
 	"gdr-features/source"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
-	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
 	"gdr-features/topology"
@@ -23,8 +22,6 @@ import (
 // Report is a machine at one time.
 type Report struct {
 	verdict.Node
-	// Visible are the devices that this process can use; read on request (What.Process).
-	Visible platform.Devices
 	// Findings are the checks one by one.
 	Findings []finding.Finding
 	// Expected is how the machine compares with what is expected; nil without expectations.
@@ -94,14 +91,12 @@ func (r *Report) ActiveMTU(d *rdma.Device, p *rdma.Port) (mtu int, from string) 
 var (
 	ForLabels = Options{OnlyWithGPU: true}
 	ForCheck  = Options{What: source.What{Advice: true}}
-	// ForPod is for check --pod: as ForCheck, and what this process can use.
-	ForPod = Options{What: source.What{Advice: true, Process: true}}
 	// ForTopo is for topo, explain and the overview: every fact.
 	ForTopo = Options{What: source.What{Advice: true, Details: true}}
 	// ForDiff is for diff: every fact, and what the ports use.
 	ForDiff = Options{What: source.What{Advice: true, Details: true, Publish: true}}
-	// ForEnv is for env and topo -o slurm: the matrix, the ports, and device nodes.
-	ForEnv = Options{What: source.What{Process: true}}
+	// ForEnv is for env and topo -o slurm: the matrix, the ports, and the routes.
+	ForEnv = Options{What: source.What{Routes: true}}
 	// ForPublishing is for publishing what every check of the node found beside the labels, and all
 	// ports with what they use.
 	ForPublishing = Options{What: source.What{Publish: true, Advice: true}, OnlyWithGPU: true}
@@ -115,7 +110,7 @@ var Commands = [...]Options{ForTopo, ForCheck, ForLabels}
 func ForSnapshot() []Options {
 	every := ForTopo
 	every.Families = family.Every()
-	every.What.Everything, every.What.Process, every.What.Publish = true, true, true
+	every.What.Everything, every.What.Publish = true, true
 	return append([]Options{every}, Commands[:]...)
 }
 

@@ -21,6 +21,7 @@ import (
 	"gdr-features/internal/rooms/assign"
 	"gdr-features/internal/rooms/snapshot"
 	"gdr-features/internal/sanitize"
+	"gdr-features/source/container"
 	"gdr-features/source/family"
 	"gdr-features/source/kmod"
 	"gdr-features/test/testsize"
@@ -56,7 +57,6 @@ func sameOnSnapshot(t *testing.T, seed uint64, wounds int) {
 	}
 	names := family.Names(family.Every().NICs)
 	one := report.ForTopo
-	one.What.Process = true
 	one.Families = selected(t, names[random.IntN(len(names))]+","+names[random.IntN(len(names))])
 	if diff := commandsFromSnapshot(t, dir, append(report.Commands[:], one)); diff != "" {
 		t.Fatalf("seed %d, %d wounds: %s", seed, wounds, diff)
@@ -178,7 +178,9 @@ func commandsFromSnapshot(t *testing.T, dir string, commands []report.Options, g
 	defer func() { _ = fs.Close() }()
 	recorder := snapshot.Record(fs)
 	for _, o := range report.ForSnapshot() {
-		_ = report.Collect(t.Context(), recorder.FS(dir), o)
+		recorded := recorder.FS(dir)
+		r := report.Collect(t.Context(), recorded, o)
+		_ = container.ReadDevices(t.Context(), recorded, &r.PCI, &r.RDMA)
 	}
 	recording, late := recorder.Finish()
 	if late != nil {
@@ -199,20 +201,21 @@ func commandsFromSnapshot(t *testing.T, dir string, commands []report.Options, g
 		}
 	}
 	for i, o := range commands {
-		want := report.Collect(t.Context(), fs, o)
-		got := report.Collect(t.Context(), read.FS("snapshot"), o)
-		if diff := gocmp.Diff(shown(t, &want), shown(t, &got)); diff != "" {
+		if diff := gocmp.Diff(shown(t, fs, o), shown(t, read.FS("snapshot"), o)); diff != "" {
 			return fmt.Sprintf("command %d (-machine +snapshot):\n%s\n%s", i, diff, text)
 		}
 	}
 	return ""
 }
 
-// shown is all that people and programs see of a report. The user and host that
+// shown is all that people and programs see of a machine. The user and host that
 // the machine's driver was built by are not in a snapshot, and damage may bring them
 // into a message; nor are names made of GUIDs.
-func shown(t *testing.T, r *report.Report) map[string]string {
+func shown(t *testing.T, fs *host.FS, o report.Options) map[string]string {
 	t.Helper()
+	read := report.Collect(t.Context(), fs, o)
+	r, seen := &read, container.ReadDevices(t.Context(), fs, &read.PCI, &read.RDMA)
+	r.Problems = append(r.Problems, seen.Problems...)
 	all := map[string]string{"problems": strings.Join(sanitize.Errors(r.Problems), "\n")}
 	for name, show := range map[string]func(io.Writer, *report.Report) error{
 		"topo": render.Topo, "topo json": render.TopoJSON, "check": func(w io.Writer, r *report.Report) error { return render.Check(w, r, true) }, "check json": func(w io.Writer, r *report.Report) error { return render.CheckJSON(w, r, false) },
@@ -225,7 +228,7 @@ func shown(t *testing.T, r *report.Report) map[string]string {
 		}
 		all[name] = out.String()
 	}
-	all["env"] = strings.Join(assign.Here{Node: &r.Node, Visible: &r.Visible}.Assign().Notes(), "\n")
+	all["env"] = strings.Join(assign.Here{Node: &r.Node, Visible: &seen}.Assign().Notes(), "\n")
 	for name, text := range all {
 		all[name] = strings.NewReplacer("builder@host", "xxxxxxx@xxxx", "ibx0002c90000000a12", "ibx0000000000000001").Replace(text)
 	}

@@ -72,10 +72,6 @@ func (rd *Reader) newTable() table {
 			r.ATS = v
 			return nil
 		}),
-		row("device nodes", All, readVisible, func(r *Report, v platform.Devices, _ error) []error {
-			r.Visible = v
-			return v.Problems
-		}),
 	}
 	return t
 }
@@ -119,12 +115,4 @@ func keepAdvice(r *Report, v kmod.State, err error) []error {
 	before := len(r.Kmod.Problems)
 	r.Kmod = v
 	return v.Problems[before:]
-}
-
-// readVisible finds out what this process can use.
-func readVisible(_ context.Context, m *known) (platform.Devices, error) {
-	if !m.options.What.Process {
-		return platform.Devices{}, nil
-	}
-	return platform.ReadDevices(m.fs, &m.PCI, &m.RDMA), nil
 }

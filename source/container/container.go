@@ -1,6 +1,6 @@
-// Package container reads what a container lets a process do: the memory that it may lock, its
-// capabilities, device nodes, and GIDs in its network namespace. Only check --pod and proof ask for
-// it.
+// Package container reads what a container lets a process do: the devices that it can use, the
+// memory that it may lock, its capabilities, and GIDs in its network namespace. Programs whose labels
+// are about the machine as a whole do not link it.
 package container
 
 import (
@@ -11,7 +11,6 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/source/pci"
-	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/tristate"
 )
@@ -36,7 +35,7 @@ type State struct {
 
 // Read reads these facts. devices are the RDMA devices to look at. In a snapshot all of it
 // but the ports is unknown: it has no process.
-func Read(fs *host.FS, seen *platform.Devices, devices []*rdma.Device) State {
+func Read(fs *host.FS, seen *Devices, devices []*rdma.Device) State {
 	c := State{Process: Process{User: -1}, Usable: map[string]tristate.State{}}
 	var here []*rdma.Device
 	for _, d := range devices {

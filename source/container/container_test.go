@@ -12,7 +12,6 @@ import (
 	"gdr-features/source/container"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
-	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/test/machine"
 	"gdr-features/tristate"
@@ -70,7 +69,7 @@ func containerFrom(t *testing.T, fs *host.FS) container.State {
 		t.Fatal(err)
 	}
 	inv := rdma.Scan(t.Context(), fs, &functions, source.What{})
-	seen := platform.ReadDevices(fs, &functions, &inv)
+	seen := container.ReadDevices(t.Context(), fs, &functions, &inv)
 	var devices []*rdma.Device
 	for i := range inv.Devices {
 		devices = append(devices, &inv.Devices[i])

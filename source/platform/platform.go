@@ -1,7 +1,7 @@
 // Package platform reads what files say about a machine as a whole and about this process:
 // the CPU, the names that the firmware gives, the hypervisor, the IOMMU, the kernel and its
-// command line, the routes, /proc/self and /dev. Each file of this package answers one class
-// or file of the kernel.
+// command line, and the routes. Each file of this package answers one class or file of the
+// kernel.
 package platform
 
 import (
@@ -90,7 +90,7 @@ func ReadMachine(fs *host.FS, names DMI, functions *pci.Inventory, what source.W
 		st.Tegra, err = ReadTegra(fs)
 		st.problem(err)
 	}
-	if what.Advice || what.Process {
+	if what.Advice || what.Routes {
 		st.defaultRoutes(fs)
 	}
 	return st

@@ -3,8 +3,8 @@ package assign
 import (
 	"slices"
 
+	"gdr-features/source/container"
 	"gdr-features/source/kmod"
-	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -13,8 +13,8 @@ import (
 // Here is a machine as this process sees it: in a container it may have some of the devices.
 type Here struct {
 	Node *verdict.Node
-	// Visible are the devices that this process can use (source.What.Process).
-	Visible *platform.Devices
+	// Visible are the devices that this process can use.
+	Visible *container.Devices
 }
 
 // GPUs are the GPUs, by index, that this process can use: those that are visible, and that the

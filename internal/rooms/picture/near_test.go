@@ -11,6 +11,7 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/internal/rooms/explain"
 	"gdr-features/internal/view"
+	"gdr-features/source/container"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 	"gdr-features/topology"
@@ -47,7 +48,7 @@ func TestNearIsTheSameEverywhere(t *testing.T) {
 			r := read(t, dir)
 			model, nearest := newModel(r), explain.NearestNICs(&r.Node)
 			var slurm bytes.Buffer
-			if err := render.TopoSlurm(&slurm, r); err != nil {
+			if err := render.TopoSlurm(&slurm, r, &container.Devices{}); err != nil {
 				t.Fatal(err)
 			}
 			for gpu := range r.Matrix.GPUs {

@@ -9,7 +9,6 @@ import (
 	"gdr-features/internal/rooms/assign"
 	"gdr-features/internal/rooms/frameworks"
 	"gdr-features/source/container"
-	"gdr-features/source/platform"
 	"gdr-features/topology"
 	"gdr-features/tristate"
 	"gdr-features/verdict"
@@ -19,7 +18,7 @@ import (
 type Container struct {
 	container.State
 	// Visible are the device nodes.
-	Visible *platform.Devices
+	Visible *container.Devices
 	// Map has the GPUs in question with the NICs that this process can use, and Namespace with all
 	// of its network namespace, whether their nodes are here or not.
 	Map, Namespace *assign.Assignment

@@ -15,6 +15,7 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/internal/rooms/assign"
 	"gdr-features/internal/rooms/pod"
+	containers "gdr-features/source/container"
 	"gdr-features/test/machine"
 	"gdr-features/tristate"
 )
@@ -107,10 +108,12 @@ func (c *container) read() *reading {
 	machine, err := host.Open(host.Options{Root: c.dir})
 	c.check(err)
 	defer machine.Close()
-	r := &reading{Report: report.Collect(c.t.Context(), machine, report.ForPod)}
+	r := &reading{Report: report.Collect(c.t.Context(), machine, report.ForCheck)}
+	visible := containers.ReadDevices(c.t.Context(), machine, &r.PCI, &r.RDMA)
+	r.Problems = append(r.Problems, visible.Problems...)
 	question := pod.Question{Variables: c.variables, ReadFile: os.ReadFile, Image: c.image, For: c.framework}
 	var problems []error
-	r.container, problems = pod.Read(c.t.Context(), machine, assign.Here{Node: &r.Node, Visible: &r.Visible}, question)
+	r.container, problems = pod.Read(c.t.Context(), machine, assign.Here{Node: &r.Node, Visible: &visible}, question)
 	r.Problems = append(r.Problems, problems...)
 	r.all = pod.Check(&r.Node, r.container)
 	for i := range r.all {

@@ -18,6 +18,7 @@ import (
 	"gdr-features/internal/report"
 	"gdr-features/internal/rooms/assign"
 	"gdr-features/internal/rooms/proof"
+	"gdr-features/source/container"
 	"gdr-features/test/machine"
 	"gdr-features/test/testsize"
 	"gdr-features/tristate"
@@ -45,7 +46,8 @@ func planOf(t *testing.T, name, state string, change func(dir string)) proof.Pla
 	}
 	defer fs.Close()
 	r := report.Collect(t.Context(), fs, report.ForEnv)
-	here := assign.Here{Node: &r.Node, Visible: &r.Visible}
+	visible := container.ReadDevices(t.Context(), fs, &r.PCI, &r.RDMA)
+	here := assign.Here{Node: &r.Node, Visible: &visible}
 	return proof.New(here, proof.ReadFacts(t.Context(), fs, here))
 }
 

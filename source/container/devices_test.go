@@ -1,4 +1,4 @@
-package platform_test
+package container_test
 
 import (
 	"os"
@@ -8,9 +8,9 @@ import (
 
 	"gdr-features/host"
 	"gdr-features/source"
+	"gdr-features/source/container"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
-	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/test/machine"
 	"gdr-features/tristate"
@@ -35,8 +35,8 @@ func described(t *testing.T) *machine.Machine {
 	return m
 }
 
-// container is a container on that machine with all of its devices.
-func container(t *testing.T) (dir string) {
+// everyDevice is a container on that machine with all of its devices.
+func everyDevice(t *testing.T) (dir string) {
 	t.Helper()
 	m := described(t)
 	dir = m.Tree(t, m.Ready())
@@ -44,7 +44,7 @@ func container(t *testing.T) (dir string) {
 	return dir
 }
 
-func scan(t *testing.T, dir string) platform.Devices {
+func scan(t *testing.T, dir string) container.Devices {
 	t.Helper()
 	fs, err := host.Open(host.Options{Root: dir})
 	if err != nil {
@@ -56,7 +56,7 @@ func scan(t *testing.T, dir string) platform.Devices {
 		t.Fatal(err)
 	}
 	devices := rdma.Scan(t.Context(), fs, &inv, source.What{})
-	return platform.ReadDevices(fs, &inv, &devices)
+	return container.ReadDevices(t.Context(), fs, &inv, &devices)
 }
 
 const (
@@ -107,7 +107,7 @@ func TestDevices(t *testing.T) {
 		{"an attribute of the class", write(verbs+"/abi_version", "6\n"), [2]tristate.State{yes, yes}, [2]tristate.State{yes, yes}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			dir := container(t)
+			dir := everyDevice(t)
 			if err := tt.change(dir); err != nil {
 				t.Fatal(err)
 			}
@@ -131,7 +131,7 @@ func TestDevices(t *testing.T) {
 
 // TestDeviceNames: the paths of nodes, and the names of network devices.
 func TestDeviceNames(t *testing.T) {
-	dir := container(t)
+	dir := everyDevice(t)
 	if d := scan(t, dir); d.Networks != nil {
 		t.Errorf("network devices without /sys/class/net: %q", d.Networks)
 	}
@@ -154,7 +154,7 @@ func TestDeviceNames(t *testing.T) {
 // still shows in infiniband_verbs which they are; and a new name of a device does not change
 // the order in which it was registered.
 func TestElsewhere(t *testing.T) {
-	dir := container(t)
+	dir := everyDevice(t)
 	mlx50, mlx51 := pci.Address{Bus: 0x13}, pci.Address{Bus: 0x14}
 	if d := scan(t, dir); d.Foreign(mlx50) != nil || d.Registered("mlx5_0") != 1 || d.Registered("mlx5_1") != 2 || d.Registered("mlx5_2") != 0 {
 		t.Errorf("%q, %d, %d", d.Foreign(mlx50), d.Registered("mlx5_0"), d.Registered("mlx5_1"))
@@ -167,16 +167,4 @@ func TestElsewhere(t *testing.T) {
 	if got := d.VerbsFile("mlx5_0"); got != "/sys/class/infiniband_verbs/uverbs0/ibdev" {
 		t.Error(got)
 	}
-}
-
-// FuzzParseInformation: a number of a node is one that can be written into a path and read
-// back, and the text made of the result gives the same result.
-func FuzzParseInformation(f *testing.F) {
-	f.Add([]byte("Model: \t\t NVIDIA H100\nGPU UUID: \t GPU-1\nDevice Minor: \t 3\n"))
-	f.Add([]byte("Device Minor: -1\nDevice Minor: 65536\nGPU UUID:\n:\n"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		if n := platform.ParseInformation(text); n.Minor < -1 || n.Minor > 65535 || strings.Contains(n.UUID+n.Model, "\n") {
-			t.Errorf("%+v", n)
-		}
-	})
 }

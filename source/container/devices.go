@@ -1,14 +1,18 @@
-package platform
+package container
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"gdr-features/host"
+	"gdr-features/internal/deadline"
 	"gdr-features/source/family"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
 	"gdr-features/tristate"
@@ -123,8 +127,16 @@ func (d *Devices) VerbsFile(name string) string {
 	return verbs.Class + "/uverbs" + strconv.Itoa(d.verbs[name].number) + "/ibdev"
 }
 
-// ReadDevices finds out which devices of a machine this process can use.
-func ReadDevices(fs *host.FS, functions *pci.Inventory, devices *rdma.Inventory) Devices {
+// ReadDevices finds out which devices of a machine this process can use, until ctx ends.
+func ReadDevices(ctx context.Context, fs *host.FS, functions *pci.Inventory, devices *rdma.Inventory) Devices {
+	d, err := deadline.Async(func() (Devices, error) { return readDevices(fs, functions, devices), nil })(ctx)
+	if err != nil {
+		d.Problems = append(d.Problems, fmt.Errorf("device nodes: %w", err))
+	}
+	return d
+}
+
+func readDevices(fs *host.FS, functions *pci.Inventory, devices *rdma.Inventory) Devices {
 	// Where the RDMA devices cannot be listed, their reader has named this problem.
 	d := Devices{Complete: devices.Listed, GPUs: map[pci.Address]GPU{}, rdma: devices, verbs: map[string]verbsNode{}}
 	dev, err := fs.Exists(nodes)
@@ -169,7 +181,7 @@ func (d *Devices) gpu(fs *host.FS, of *family.GPU, address pci.Address) GPU {
 	if of.Information == "" {
 		return d.renderNode(fs, address, none)
 	}
-	information, err := ReadInformation(fs, of, address)
+	information, err := platform.ReadInformation(fs, of, address)
 	switch {
 	case host.Absent(err): // the driver does not have this GPU, or the container does not
 		return GPU{Visible: none}
@@ -177,7 +189,7 @@ func (d *Devices) gpu(fs *host.FS, of *family.GPU, address pci.Address) GPU {
 		d.problem(err)
 		return GPU{}
 	case information.Minor < 0:
-		d.problem(host.PathError("read", InformationFile(of, address)[1:], errors.New("no line \"Device Minor\" with a number")))
+		d.problem(host.PathError("read", platform.InformationFile(of, address)[1:], errors.New("no line \"Device Minor\" with a number")))
 		return GPU{UUID: information.UUID}
 	}
 	node := of.Nodes + strconv.Itoa(information.Minor)
