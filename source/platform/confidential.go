@@ -2,31 +2,21 @@ package platform
 
 import (
 	"slices"
-	"strings"
 
 	"gdr-features/host"
 )
 
-// Flags of CPUFile. The kernel sets the first in a guest of Intel TDX alone
-// (arch/x86/coco/tdx/tdx.c, tdx_early_init). The second says that the CPU has SEV-SNP, on a host
-// too: only beside the flag of a hypervisor does it tell a guest.
-const (
-	flagTDX = "tdx_guest"
-	flagSNP = "sev_snp"
-)
-
-func confidentialFlag(fs *host.FS) string {
-	text, err := firstCPU(fs)
-	if err != nil {
-		return "" // ReadCPU has said so
-	}
-	line, _ := cpuValue(text, "flags")
-	flags := strings.Fields(line)
-	switch has := func(flag string) bool { return slices.Contains(flags, flag) }; {
-	case has(flagTDX):
-		return flagTDX
-	case has(flagSNP) && has("hypervisor"):
-		return flagSNP
+// confidentialFlag returns the flag of a CPU that tells a confidential guest; "" for none. The kernel
+// sets the first in a guest of Intel TDX alone (arch/x86/coco/tdx/tdx.c, tdx_early_init). The second
+// says that the CPU has SEV-SNP, on a host too: only beside the flag of a hypervisor does it tell a
+// guest.
+func confidentialFlag(flags []string) string {
+	const tdx, snp = "tdx_guest", "sev_snp"
+	switch {
+	case slices.Contains(flags, tdx):
+		return tdx
+	case slices.Contains(flags, snp) && slices.Contains(flags, "hypervisor"):
+		return snp
 	}
 	return ""
 }
@@ -48,8 +38,8 @@ func ReadConfidential(fs *host.FS, cpu CPU) (evidence string, err error) {
 	if cpu.Arch != "x86_64" {
 		return "", nil
 	}
-	if flag := confidentialFlag(fs); flag != "" {
-		return CPUFile + "=" + flag, nil
+	if cpu.guest != "" {
+		return CPUFile + "=" + cpu.guest, nil
 	}
 	for _, name := range confidentialDevices {
 		switch there, failed := fs.Exists(name[1:]); {

@@ -29,6 +29,8 @@ type CPU struct {
 	Name string
 	// Hypervisor: the flag of this name, which a hypervisor sets.
 	Hypervisor tristate.State
+
+	guest string // see confidentialFlag
 }
 
 // IntelClient reports whether this is a CPU of Intel's Core series for desktop computers and
@@ -48,7 +50,7 @@ func ReadCPU(fs *host.FS) (CPU, error) {
 		return CPU{}, err
 	}
 	if flags, ok := cpuValue(text, "flags"); ok {
-		return x86(text, flags), nil
+		return x86(text, strings.Fields(flags)), nil
 	}
 	if bytes.Contains(text, []byte("\nFeatures\t")) {
 		return CPU{Arch: "arm64"}, nil
@@ -71,14 +73,14 @@ func firstCPU(fs *host.FS) ([]byte, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if text = text[:n]; bytes.Contains(text, []byte("\n\n")) {
-		text = text[:bytes.Index(text, []byte("\n\n"))+1]
+	if end := bytes.Index(text[:n], []byte("\n\n")); end >= 0 {
+		n = end + 1
 	}
-	return text, nil
+	return text[:n], nil
 }
 
 // x86 reads a CPU that has these flags.
-func x86(text []byte, flags string) CPU {
+func x86(text []byte, flags []string) CPU {
 	number := func(key string) int {
 		value, _ := cpuValue(text, key)
 		n, err := strconv.ParseUint(value, 10, 12)
@@ -89,7 +91,7 @@ func x86(text []byte, flags string) CPU {
 	}
 	p := CPU{
 		Arch: "x86_64", Family: number("cpu family"), Model: number("model"),
-		Hypervisor: tristate.Of(slices.Contains(strings.Fields(flags), "hypervisor")),
+		Hypervisor: tristate.Of(slices.Contains(flags, "hypervisor")), guest: confidentialFlag(flags),
 	}
 	p.Vendor, _ = cpuValue(text, "vendor_id")
 	p.Name, _ = cpuValue(text, "model name")

@@ -34,10 +34,10 @@ func TestCPU(t *testing.T) {
 		name, in string
 		want     CPU
 	}{
-		{"Sapphire Rapids", intel + "flags\t\t: fpu\n\n", CPU{"x86_64", "GenuineIntel", 6, 143, "Intel(R) Xeon(R)", no}},
-		{"family 25, which CPUID has as 15 and 10", "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nflags\t\t: fpu\n", CPU{"x86_64", "AuthenticAMD", 175, 17, "", no}},
-		{"a vendor with spaces at both ends", "vendor_id\t:   Shanghai  \ncpu family\t: 7\nmodel\t\t: 91\nflags\t\t: fpu\n", CPU{"x86_64", "  Shanghai  ", 7, 91, "", no}},
-		{"numbers that are none", "vendor_id\t: GenuineIntel\ncpu family\t: six\nmodel\t\t: -1\nflags\t\t: fpu\n", CPU{"x86_64", "GenuineIntel", 0, 0, "", no}},
+		{"Sapphire Rapids", intel + "flags\t\t: fpu\n\n", CPU{"x86_64", "GenuineIntel", 6, 143, "Intel(R) Xeon(R)", no, ""}},
+		{"family 25, which CPUID has as 15 and 10", "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 17\nflags\t\t: fpu\n", CPU{"x86_64", "AuthenticAMD", 175, 17, "", no, ""}},
+		{"a vendor with spaces at both ends", "vendor_id\t:   Shanghai  \ncpu family\t: 7\nmodel\t\t: 91\nflags\t\t: fpu\n", CPU{"x86_64", "  Shanghai  ", 7, 91, "", no, ""}},
+		{"numbers that are none", "vendor_id\t: GenuineIntel\ncpu family\t: six\nmodel\t\t: -1\nflags\t\t: fpu\n", CPU{"x86_64", "GenuineIntel", 0, 0, "", no, ""}},
 		{"Arm", "processor\t: 0\nBogoMIPS\t: 2000.00\nFeatures\t: fp asimd\n\n", CPU{Arch: "arm64"}},
 		{"POWER", "processor\t: 0\ncpu\t\t: POWER9, altivec supported\n\n", CPU{Arch: "ppc64"}},
 		{"cut off before the flags", intel, CPU{}},

@@ -7,6 +7,7 @@ import (
 	"gdr-features/host"
 	"gdr-features/internal/sanitize"
 	"gdr-features/source"
+	"gdr-features/source/pci"
 	"gdr-features/tristate"
 )
 
@@ -34,13 +35,18 @@ type IOMMU struct {
 	Problems []error
 }
 
-// ReadIOMMU reads the types of some groups. Whether there are any is read where there are none
-// of these, or where list is set.
-func ReadIOMMU(fs *host.FS, groups []int, list bool) IOMMU {
-	m := IOMMU{Types: make(map[int]string, len(groups)), Groups: tristate.True}
-	missing := false
-	for _, n := range groups {
-		if _, done := m.Types[n]; done {
+// readIOMMU reads the types of the groups of GPUs and NICs; nothing of a machine without any. Whether
+// there are any groups is read where these are in none, or where list is set.
+func readIOMMU(fs *host.FS, functions *pci.Inventory, list bool) IOMMU {
+	m := IOMMU{Types: map[int]string{}}
+	found, missing := false, false
+	for f := range functions.All() {
+		if f.GPU == nil && f.NIC == nil {
+			continue
+		}
+		found = true
+		n := f.IOMMUGroup
+		if _, done := m.Types[n]; done || n < 0 {
 			continue
 		}
 		// Kernels before 5.11 have no such file for any group: one problem.
@@ -52,7 +58,10 @@ func ReadIOMMU(fs *host.FS, groups []int, list bool) IOMMU {
 		missing = missing || host.Absent(err)
 		m.Types[n] = text
 	}
-	if len(groups) == 0 || list {
+	if len(m.Types) > 0 {
+		m.Groups = tristate.True
+	}
+	if found && (len(m.Types) == 0 || list) {
 		m.list(fs)
 	}
 	return m

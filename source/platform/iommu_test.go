@@ -12,12 +12,23 @@ import (
 	"gdr-features/tristate"
 )
 
+// gpusIn are GPUs in some groups.
+func gpusIn(groups ...int) *pci.Inventory {
+	var functions pci.Inventory
+	for _, group := range groups {
+		f := pci.Function{Vendor: 0x10de, Device: 0x2330, Class: 0x030200, IOMMUGroup: group}
+		f.Classify(family.Known())
+		functions.Functions = append(functions.Functions, f)
+	}
+	return &functions
+}
+
 // TestGroups: a kernel without the types of groups is one problem.
 func TestGroups(t *testing.T) {
 	const groups = "sys/kernel/iommu_groups/"
-	st := ReadIOMMU(tree(t, map[string]string{
+	st := readIOMMU(tree(t, map[string]string{
 		groups + "0/type": "identity\n", groups + "7/type": "DMA-FQ\n", groups + "8/type": "", groups + "9": isDir, groups + "11/type": "DMA\n",
-	}), []int{7, 0, 7, 8, 8, 9, 10}, false)
+	}), gpusIn(7, 0, 7, 8, 8, 9, 10), false)
 	want := map[int]string{0: "identity", 7: "DMA-FQ", 8: "", 9: "", 10: ""}
 	if diff := cmp.Diff(want, st.Types); diff != "" {
 		t.Errorf("types (-want +got):\n%s", diff)
@@ -51,7 +62,7 @@ func TestIOMMU(t *testing.T) {
 		{"no group, and an IOMMU", map[string]string{groups: isDir, units + "/dmar0/intel-iommu/version": "1:0\n"}, tristate.Unknown, "/" + units + " has dmar0, and /" + groups + " is empty"},
 		{"no group, and an unreadable class", map[string]string{groups: isDir, units: isLoop}, tristate.Unknown, "open /" + units + ": too many levels"},
 	} {
-		st := ReadIOMMU(tree(t, tt.files), nil, false)
+		st := readIOMMU(tree(t, tt.files), gpusIn(pci.None), false)
 		if st.Groups != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, st.Groups, tt.want)
 		}
@@ -61,21 +72,16 @@ func TestIOMMU(t *testing.T) {
 		}
 		wantProblems(t, st.Problems, problems...)
 	}
-	in := func(group int) *pci.Inventory { // of a GPU
-		functions := pci.Inventory{Functions: []pci.Function{{Vendor: 0x10de, Device: 0x2330, Class: 0x030200, IOMMUGroup: group}}}
-		functions.Functions[0].Classify(family.Known())
-		return &functions
-	}
-	if st := scan(t, map[string]string{groups + "/3/type": "DMA\n"}, in(3), source.What{}); st.IOMMU.Groups != tristate.True {
+	if st := scan(t, map[string]string{groups + "/3/type": "DMA\n"}, gpusIn(3), source.What{}); st.IOMMU.Groups != tristate.True {
 		t.Errorf("a device is in a group: %v", st.IOMMU)
 	}
-	if st := scan(t, map[string]string{groups: isDir}, in(pci.None), source.What{}); st.IOMMU.Groups != tristate.False {
+	if st := scan(t, map[string]string{groups: isDir}, gpusIn(pci.None), source.What{}); st.IOMMU.Groups != tristate.False {
 		t.Errorf("a device is in no group: %v", st.IOMMU)
 	}
 	if st := scan(t, map[string]string{groups: isDir}, &pci.Inventory{}, source.What{}); st.IOMMU.Groups != tristate.Unknown {
 		t.Errorf("no GPU and no NIC: %v", st.IOMMU)
 	}
-	if st := scan(t, map[string]string{groups + "/3/type": "DMA\n"}, in(3), source.What{Everything: true}); st.IOMMU.Groups != tristate.True || !slices.Contains(st.IOMMU.Files, Groups) {
+	if st := scan(t, map[string]string{groups + "/3/type": "DMA\n"}, gpusIn(3), source.What{Everything: true}); st.IOMMU.Groups != tristate.True || !slices.Contains(st.IOMMU.Files, Groups) {
 		t.Errorf("for a snapshot: %+v", st.IOMMU)
 	}
 }

@@ -63,7 +63,8 @@ func ReadMachine(fs *host.FS, names DMI, functions *pci.Inventory, what source.W
 		st.problem(err)
 		return text
 	}
-	st.iommu(fs, functions, what.Everything)
+	st.IOMMU = readIOMMU(fs, functions, what.Everything)
+	st.Problems = append(st.Problems, st.IOMMU.Problems...)
 	st.CPU, err = ReadCPU(fs)
 	st.problem(err)
 	st.Virtual, st.VirtualBy = Virtual(st.CPU, ReadHypervisor(fs), names)
@@ -100,26 +101,5 @@ func ReadMachine(fs *host.FS, names DMI, functions *pci.Inventory, what source.W
 func (st *State) problem(err error) {
 	if err != nil && !host.Absent(err) {
 		st.Problems = append(st.Problems, err)
-	}
-}
-
-// iommu reads the IOMMU groups of the GPUs and NICs; nothing of a machine without any. list:
-// read the list of groups in any case.
-func (st *State) iommu(fs *host.FS, functions *pci.Inventory, list bool) {
-	st.IOMMU.Types = map[int]string{}
-	var groups []int
-	found := false
-	for f := range functions.All() {
-		if f.GPU == nil && f.NIC == nil {
-			continue
-		}
-		found = true
-		if f.IOMMUGroup >= 0 {
-			groups = append(groups, f.IOMMUGroup)
-		}
-	}
-	if found {
-		st.IOMMU = ReadIOMMU(fs, groups, list)
-		st.Problems = append(st.Problems, st.IOMMU.Problems...)
 	}
 }
