@@ -17,27 +17,21 @@ func (s *scanner) drivers() {
 	s.st.Drivers = make(map[string]Driver, len(s.here.GPUs))
 	s.about(FactDriver)
 	for _, g := range s.here.GPUs {
-		read := s.driver
-		if g.OpenFrom == 0 {
-			read = s.plainDriver
-		}
 		bound := s.all(func(f *pci.Function) bool { return f.GPU == g && f.Driver == g.Driver })
-		s.st.Drivers[g.Name] = read(g, tristate.Of(len(bound) > 0))
+		s.st.Drivers[g.Name] = s.driver(g, tristate.Of(len(bound) > 0))
 	}
 }
 
-// plainDriver reads a driver that comes in one variant. The kernel's own has no version.
-func (s *scanner) plainDriver(gpu *family.GPU, bound tristate.State) Driver {
-	d := Driver{Loaded: tristate.Or(bound, s.present(gpu.Driver)), Open: tristate.False}
-	if d.Loaded == tristate.True {
-		d.Version = sanitize.Terminal(s.line(gpu.VersionFile))
-	}
-	return d
-}
-
-// driver reads a driver that comes as proprietary or open kernel modules. Without a version
-// file it is loaded if its module has a directory, or a GPU is bound to it.
+// driver reads a driver. Without a version file it is loaded if its module has a directory, or a
+// GPU is bound to it. The kernel's own, of those that come in one variant, has no version.
 func (s *scanner) driver(gpu *family.GPU, bound tristate.State) (d Driver) {
+	if gpu.OpenFrom == 0 {
+		d = Driver{Loaded: tristate.Or(bound, s.present(gpu.Driver)), Open: tristate.False}
+		if d.Loaded == tristate.True {
+			d.Version = sanitize.Terminal(s.line(gpu.VersionFile))
+		}
+		return d
+	}
 	text, err := s.fs.Bytes(gpu.VersionFile, 16<<10)
 	if err == nil {
 		open, version := parseDriver(string(text))
@@ -64,11 +58,9 @@ func parseDriver(text string) (open tristate.State, version string) {
 	if !strings.HasPrefix(line, "NVRM version:") || !strings.Contains(line, "Kernel Module") {
 		return tristate.Unknown, ""
 	}
-	for word := range strings.FieldsSeq(line) {
-		if isDriverVersion(word) {
-			version = word
-			break
-		}
+	words := strings.Fields(line)
+	if i := slices.IndexFunc(words, isDriverVersion); i >= 0 {
+		version = words[i]
 	}
 	return tristate.Of(strings.Contains(line, "Open Kernel Module")), version
 }

@@ -57,26 +57,23 @@ func (s *scanner) mofed(nics []*family.NIC) MOFED {
 			s.problem(err)
 			compat = tristate.Or(compat, tristate.Unknown) // without the version, only mlx_compat proves anything
 		}
-		judged := judgeMOFED(compat, text, func() {
-			s.problem(fmt.Errorf("%s: %q is not a driver version", file, text))
-		})
-		judged.File = file
+		judged, err := judgeMOFED(compat, file, text)
+		s.problem(err)
 		return judged
 	}
 	return MOFED{Origin: originOr(compat, OriginNotLoaded)}
 }
 
 // judgeMOFED judges by the facts about a loaded driver that MOFED has: whether
-// mlx_compat is loaded, and the module's version, "" for none.
-func judgeMOFED(compat tristate.State, text string, garbage func()) MOFED {
+// mlx_compat is loaded, and the module's version from a file, "" for none.
+func judgeMOFED(compat tristate.State, file, text string) (MOFED, error) {
 	switch {
 	case isMOFEDVersion(text):
-		return MOFED{Origin: OriginMOFED, Version: text}
+		return MOFED{OriginMOFED, text, file}, nil
 	case compat != tristate.True && text != "" && !isInboxVersion(text):
-		garbage()
-		return MOFED{}
+		return MOFED{File: file}, fmt.Errorf("%s: %q is not a driver version", file, text)
 	}
-	return MOFED{Origin: originOr(compat, OriginInbox)}
+	return MOFED{Origin: originOr(compat, OriginInbox), File: file}, nil
 }
 
 // originOr is the origin without a version of MOFED's: other where mlx_compat is not loaded.
