@@ -41,17 +41,12 @@ func Async[T any](read func() (T, error)) func(context.Context) (T, error) {
 // Single runs reads of one kind, never two at the same time: while one is stuck, the
 // next ones fail at once. So reading a faulty machine again and again leaves at most
 // one goroutine behind. (x/sync/singleflight would give a later caller the stuck
-// read's result, which is old by then.) The zero value is ready. Its methods may not
-// be called from two goroutines at the same time.
+// read's result, which is old by then.) The zero value is ready.
 type Single[T any] struct{ last chan struct{} } // closed when the last read has ended
 
-// Read runs a read and waits for its result. It gives ErrTimeout when ctx ends first,
-// or when an earlier read is still stuck.
-func (o *Single[T]) Read(ctx context.Context, read func() (T, error)) (T, error) {
-	return o.Start(read)(ctx)
-}
-
-// Start starts a read as Async does, unless an earlier one is still stuck.
+// Start starts a read as Async does. While an earlier one is stuck, it starts none, and the
+// function that it returns gives ErrTimeout. It may not be called from two goroutines at the
+// same time.
 func (o *Single[T]) Start(read func() (T, error)) func(context.Context) (T, error) {
 	ended := make(chan struct{})
 	if o.last != nil {

@@ -34,13 +34,13 @@ func TestSingle(t *testing.T) {
 	hang := make(chan struct{})
 	started := 0
 	for range 3 {
-		if _, err := o.Read(ended, func() (int, error) { started++; <-hang; return 1, nil }); !errors.Is(err, ErrTimeout) {
+		if _, err := o.Start(func() (int, error) { started++; <-hang; return 1, nil })(ended); !errors.Is(err, ErrTimeout) {
 			t.Errorf("stuck: %v", err)
 		}
 	}
 	close(hang)
 	for {
-		got, err := o.Read(t.Context(), func() (int, error) { return 2, nil })
+		got, err := o.Start(func() (int, error) { return 2, nil })(t.Context())
 		if errors.Is(err, ErrTimeout) {
 			continue // the first is on its way back
 		}

@@ -67,24 +67,19 @@ func Collect(ctx context.Context, fs *host.FS, o Options) Report {
 	return rd.Read(ctx, All)
 }
 
-// Sources of an active MTU.
-const (
-	FromDevice = "device" // the RDMA device says so (--probe-verbs)
-	FromNetDev = "netdev" // it follows from the mtu of the network device
-)
-
-// ActiveMTU returns the active MTU of a port in bytes, 256 to 4096, and where it is from; 0 and ""
-// where it is not known, as for InfiniBand without --probe-verbs.
+// ActiveMTU returns the active MTU of a port in bytes, 256 to 4096, and where it is from: "device"
+// says so itself (--probe-verbs), or it follows from the mtu of its "netdev"; 0 and "" where it is
+// not known, as for InfiniBand without --probe-verbs.
 func (r *Report) ActiveMTU(d *rdma.Device, p *rdma.Port) (mtu int, from string) {
 	for i := range r.Asked {
 		if a := &r.Asked[i]; a.Device == d.Name && a.MTUs[p.Number] != 0 {
-			return a.MTUs[p.Number], FromDevice
+			return a.MTUs[p.Number], "device"
 		}
 	}
 	if p.RoCE.MTU == 0 {
 		return 0, ""
 	}
-	return p.RoCE.MTU, FromNetDev
+	return p.RoCE.MTU, "netdev"
 }
 
 // What each command reads of a machine.

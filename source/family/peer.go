@@ -42,9 +42,6 @@ type PeerFile struct {
 	ProvenFrom string
 }
 
-// None reports whether there is no such proof for the family.
-func (p *PeerMemory) None() bool { return !p.Core && p.Module == "" && len(p.Files) == 0 }
-
 // Client is what a GPU driver registers with RDMA drivers to give them GPU memory.
 type Client struct {
 	// Modules fail to load unless they register with the RDMA core, so that one whose

@@ -75,11 +75,11 @@ func (s *scanner) params() {
 // length.
 const maxParams = 64 << 10
 
-// Registry returns a number of RegistryDwords as the driver reads it: pairs of name and
+// registry returns a number of RegistryDwords as the driver reads it: pairs of name and
 // number between semicolons, whose blanks do not count, and the last of several
 // (src/nvidia/arch/nvalloc/unix/src/osapi.c, rm_parse_option_string). ok is false if the
 // name is not there, or what follows it is not a number.
-func (p Params) Registry(name string) (n uint64, ok bool) {
+func (p Params) registry(name string) (n uint64, ok bool) {
 	for pair := range strings.SplitSeq(strings.Join(strings.Fields(p[afterNumbers]), ""), ";") {
 		if key, value, _ := strings.Cut(pair, "="); key == name && value != "" && !strings.Contains(value, "=") {
 			var err error
@@ -96,9 +96,8 @@ func (p Params) Registry(name string) (n uint64, ok bool) {
 // kernel_bif.c). Unknown if the parameters cannot be read, or set it for single GPUs.
 func (p Params) PeerMapping() tristate.State {
 	const name = "PeerMappingOverride"
-	n, ok := p.Registry(name)
-	switch {
-	case p == nil, !ok && strings.Contains(p["RegistryDwords"]+p["RegistryDwordsPerDevice"], name):
+	n, ok := p.registry(name)
+	if p == nil || !ok && strings.Contains(p["RegistryDwords"]+p["RegistryDwordsPerDevice"], name) {
 		return tristate.Unknown
 	}
 	return tristate.Of(n != 0)

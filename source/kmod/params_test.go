@@ -106,7 +106,7 @@ func FuzzParams(f *testing.F) {
 		if _, named := p[""]; named {
 			t.Error("a parameter without a name")
 		}
-		n, ok := p.Registry("PeerMappingOverride")
+		n, ok := p.registry("PeerMappingOverride")
 		if !ok && n != 0 && p.PeerMapping() != tristate.Unknown || ok && p.PeerMapping() != tristate.Of(n != 0) {
 			t.Errorf("%d, %v: %v", n, ok, p.PeerMapping())
 		}

@@ -176,18 +176,11 @@ func (s *scanner) place(f *Function, link host.Link) error {
 	} else {
 		s.bridges[above] = bridges
 	}
-	f.RootBus, f.Bridges, f.Top = root, bridges, topOf(to)
-	return nil
-}
-
-// topOf is Function.Top by the target of a link.
-func topOf(to string) string {
-	below, ok := strings.CutPrefix(to, "../../../devices/")
-	if !ok {
-		return ""
+	f.RootBus, f.Bridges = root, bridges
+	if below, ok := strings.CutPrefix(to, "../../../devices/"); ok {
+		f.Top, _, _ = strings.Cut(below, "/")
 	}
-	top, _, _ := strings.Cut(below, "/")
-	return top
+	return nil
 }
 
 // splitPath takes the directory of a function apart: the root bus nearest to

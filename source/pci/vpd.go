@@ -2,8 +2,6 @@ package pci
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"strings"
 
 	"gdr-features/host"
@@ -29,11 +27,7 @@ func ReadVPD(fs *host.FS, a Address) *VPD {
 	if err != nil {
 		return nil
 	}
-	vpd, err := ParseVPD(data)
-	if err != nil {
-		return nil
-	}
-	return vpd
+	return ParseVPD(data)
 }
 
 // Resource tags of the VPD.
@@ -45,14 +39,12 @@ const (
 	vpdLarge      = 0x80 // set in tags with two bytes of length
 )
 
-var errVPD = errors.New("not vital product data")
-
 // ParseVPD takes the resources apart. Data that end before their end tag, as some
-// devices' do, are used as far as they go; data that do not begin with a tag are an
-// error.
-func ParseVPD(data []byte) (*VPD, error) {
+// devices' do, are used as far as they go. It returns nil for data that do not begin with a
+// tag, and for those with a tag that is longer than they are.
+func ParseVPD(data []byte) *VPD {
 	if len(data) == 0 || data[0] != vpdIdentifier && data[0] != vpdRead {
-		return nil, errVPD
+		return nil
 	}
 	vpd := &VPD{Fields: map[string]string{}}
 	for len(data) > 0 && data[0] != vpdEnd {
@@ -64,7 +56,7 @@ func ParseVPD(data []byte) (*VPD, error) {
 			head, size = 3, int(data[1])|int(data[2])<<8
 		}
 		if len(data) < head+size {
-			return nil, fmt.Errorf("%w: tag %#x is longer than the data", errVPD, tag)
+			return nil
 		}
 		switch body := data[head : head+size]; tag {
 		case vpdIdentifier:
@@ -74,7 +66,7 @@ func ParseVPD(data []byte) (*VPD, error) {
 		}
 		data = data[head+size:]
 	}
-	return vpd, nil
+	return vpd
 }
 
 // keywords reads entries of two letters, a length and a value. Bytes left over at the end

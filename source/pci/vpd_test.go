@@ -1,7 +1,6 @@
 package pci
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -58,11 +57,7 @@ func TestParseVPD(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := ParseVPD([]byte(tt.in))
-			if (err == nil) != (tt.want != nil) || err != nil && !errors.Is(err, errVPD) {
-				t.Fatalf("error %v", err)
-			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
+			if diff := cmp.Diff(tt.want, ParseVPD([]byte(tt.in))); diff != "" {
 				t.Errorf("VPD (-want +got):\n%s", diff)
 			}
 		})

@@ -29,7 +29,7 @@ func (r *Recording) Scrub() {
 		a := r.answers[q]
 		a.reduce(q.name)
 		if path.Base(q.name) == "vpd" {
-			if vpd, err := pci.ParseVPD(a.data); err == nil {
+			if vpd := pci.ParseVPD(a.data); vpd != nil {
 				serials = append(serials, vpd.Fields["SN"])
 			}
 		}
@@ -260,8 +260,8 @@ func (s *scrubber) content(name string, a *answer) {
 // engineering change and manufacturer are shared by many boards; any other field may
 // identify a single one.
 func (s *scrubber) vpd(data []byte) []byte {
-	vpd, err := pci.ParseVPD(data)
-	if err != nil {
+	vpd := pci.ParseVPD(data)
+	if vpd == nil {
 		return []byte{0} // no VPD either
 	}
 	var fields []byte
