@@ -10,7 +10,6 @@
 package verbs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,18 +53,15 @@ type Port struct {
 // its ports changes; one that gave no answer is asked again. The zero value is ready. Its methods
 // may not be called at the same time.
 type Prober struct {
-	// Dir is where the device nodes are. Empty is /dev/infiniband, and goes with
-	// the files of the running machine alone: those of another one must not lead
-	// to devices here.
-	Dir string
 	// Families are those whose devices are asked; the zero value stands for
 	// family.Known.
 	Families family.Table
 
 	mu     sync.Mutex // of memory: a device may answer late
 	memory map[string]*memory
-	// connect opens a device for tests, nil for the kernel itself.
-	connect func(dir string, n node) (kernel, error)
+	// connect opens a device for tests. Nil opens those in Nodes, for the files of the running
+	// machine alone: those of another one must not lead to devices here.
+	connect func(node) (kernel, error)
 }
 
 // memory is what is known of one device.
@@ -88,7 +84,7 @@ var (
 // and its answer counts when it comes.
 func (p *Prober) Ask(ctx context.Context, fs *host.FS, questions []Question) []Answer {
 	answers := make([]Answer, len(questions))
-	if p.Dir == "" && fs.Root() != "/" {
+	if p.connect == nil && fs.Root() != "/" {
 		for i, q := range questions {
 			answers[i] = Answer{Device: q.Device, Err: errRoot}
 		}
@@ -158,9 +154,9 @@ func (p *Prober) ask(fs *host.FS, m *memory, q Question) {
 func (p *Prober) answer(n node, ports []Port) Answer {
 	connect := p.connect
 	if connect == nil {
-		connect = open
+		connect = func(n node) (kernel, error) { return open(Nodes, n) }
 	}
-	k, err := connect(cmp.Or(p.Dir, Nodes), n)
+	k, err := connect(n)
 	if err != nil {
 		return Answer{Err: err}
 	}

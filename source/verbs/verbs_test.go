@@ -68,8 +68,7 @@ type exchange struct {
 
 func newExchange() *exchange {
 	x := &exchange{fakes: map[string]*fake{}, dialed: map[string]int{}, hung: map[string]int{}}
-	x.Dir = "/nowhere"
-	x.connect = func(_ string, n node) (kernel, error) {
+	x.connect = func(n node) (kernel, error) {
 		x.dialed[n.name]++
 		f := x.fakes[n.name]
 		if f == nil {
@@ -180,12 +179,12 @@ func hanging(t *testing.T, reload bool) {
 	tr.load("uverbs1", "mlx5_1", "231:193")
 	hang, started := make(chan struct{}), 0
 	connect := x.connect
-	x.connect = func(dir string, n node) (kernel, error) {
+	x.connect = func(n node) (kernel, error) {
 		if n.name == "uverbs0" {
 			started++
 			<-hang
 		}
-		return connect(dir, n)
+		return connect(n)
 	}
 	x.fakes["uverbs0"] = &fake{driver: mlx5.Driver, register: unix.EBADF}
 	x.fakes["uverbs1"] = &fake{driver: mlx5.Driver, register: unix.EBADF}
@@ -258,7 +257,7 @@ func TestNodes(t *testing.T) {
 	}
 	before := descriptors(t)
 	var p Prober
-	p.Dir = dir
+	p.connect = func(n node) (kernel, error) { return open(dir, n) }
 	answers := p.Ask(t.Context(), tr.fs, named("device0", "device1", "device2", "device3", "device4", "device5", "device6", "device7", "device8"))
 	for i, want := range []error{errOther, unix.ENOENT, errOther, errOther, errOther, errOther, errEntry, errOther, errEntry} {
 		if a := answers[i]; a.DMABuf != tristate.Unknown || !errors.Is(a.Err, want) {
@@ -292,7 +291,7 @@ func TestAnotherDevice(t *testing.T) {
 	tr.load("null", "device", "1:3")
 	tr.load("zero", "other", "1:3")
 	var p Prober
-	p.Dir = "/dev"
+	p.connect = func(n node) (kernel, error) { return open("/dev", n) }
 	before := descriptors(t)
 	for range 10 {
 		answers := p.Ask(t.Context(), tr.fs, named("device", "other"))
@@ -313,7 +312,6 @@ func TestAnotherRoot(t *testing.T) {
 	tr := newTree(t)
 	tr.load("uverbs0", "mlx5_0", "231:192")
 	var p Prober
-	p.connect = func(string, node) (kernel, error) { t.Error("opened"); return nil, unix.EIO }
 	answers := p.Ask(t.Context(), tr.fs, named("mlx5_0", "mlx5_1"))
 	if got := states(answers); got != "mlx5_0 unknown\nmlx5_1 unknown\n" {
 		t.Error(got)
