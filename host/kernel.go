@@ -108,7 +108,6 @@ func (k *kernel) Names(name string) ([]string, error) {
 	return namesIn(fd, name)
 }
 
-// namesIn lists an open directory.
 func namesIn(fd int, name string) (names []string, err error) {
 	const most = 1 << 17
 	buf := make([]byte, 8<<10)
@@ -192,7 +191,6 @@ func (k *kernel) Close() error {
 	return errors.Join(errs...)
 }
 
-// file is an open file of the kernel's.
 type file struct {
 	fd   int
 	name string

@@ -84,7 +84,7 @@ func registered(peers *kmod.Peers, g *family.GPU) Client {
 			c.By = module
 		}
 		c.Registered = tristate.Or(c.Registered, state.Loaded())
-		c.Files = append(c.Files, kmod.InitFile(module))
+		c.Files = append(c.Files, kmod.AttributeFile(module, "initstate"))
 	}
 	if c.By != "" {
 		return c
@@ -126,7 +126,7 @@ func holder(peers *kmod.Peers, g *family.GPU, n *family.NIC) Client {
 	if module == "" || g.Client.Holder == "" {
 		return Client{Registered: tristate.False}
 	}
-	dir := kmod.HoldersDir(module)
+	dir := kmod.AttributeFile(module, "holders")
 	held, c := peers.Holders[module], Client{Files: []string{dir}}
 	switch {
 	case held.Listed == tristate.False: // a loaded module has the directory, unless it cannot be seen

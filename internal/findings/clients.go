@@ -141,7 +141,7 @@ func vendorsModuleRuns(f *judged) bool {
 func sawHolders(f *judged) []string {
 	seen := sawInterface(f)
 	if !vendorsModuleRuns(f) {
-		seen = append(seen, finding.Saw(kmod.HoldersDir(f.NIC.PeerMemory.Module), "absent"))
+		seen = append(seen, finding.Saw(kmod.AttributeFile(f.NIC.PeerMemory.Module, "holders"), "absent"))
 	}
 	return seen
 }

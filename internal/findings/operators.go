@@ -110,7 +110,7 @@ func judgeModules(f *judged) finding.Said {
 	}
 	blocked := finding.Warn("OFEDReloadBlocked", "%s holds %s while NICs are without driver or RDMA device: "+
 		"a restart of the RDMA drivers (openibd, or the Network Operator's Pod) cannot finish", client, core).
-		Saw(finding.Saw(kmod.HoldersDir(core), client)).Do(unload)
+		Saw(finding.Saw(kmod.AttributeFile(core, "holders"), client)).Do(unload)
 	if users >= 0 && !forerunner(f, client) {
 		blocked = blocked.Saw(finding.Saw(kmod.AttributeFile(client, "refcnt"), strconv.Itoa(users)))
 	}

@@ -293,7 +293,7 @@ func sawPeermem(f *judged) []string {
 	case p.File != "":
 		return []string{finding.Saw(p.File, cmp.Or(p.Says, "empty"))}
 	case firstModule(f) != "" && !nicNamesPeers(f):
-		return []string{finding.Saw(kmod.InitFile(firstModule(f)), string(clientState(f)))}
+		return []string{finding.Saw(kmod.AttributeFile(firstModule(f), "initstate"), string(clientState(f)))}
 	case p.By != "":
 		return []string{finding.SawFile(p.By, tristate.True)}
 	}

@@ -68,7 +68,6 @@ func Read(fs *host.FS, seen *Devices, devices []*rdma.Device) State {
 	return c
 }
 
-// node finds out whether a device node that is there may be used.
 func (c *State) node(fs *host.FS, path string, here tristate.State) {
 	if here != tristate.True || path == "" {
 		return

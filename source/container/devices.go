@@ -159,7 +159,6 @@ func (d *Devices) problem(err error) {
 	d.Problems, d.Complete = append(d.Problems, err), false
 }
 
-// exists reports whether a device node is there.
 func (d *Devices) exists(fs *host.FS, node string) tristate.State {
 	if d.NoDev {
 		return tristate.Unknown
@@ -172,7 +171,6 @@ func (d *Devices) exists(fs *host.FS, node string) tristate.State {
 	return tristate.Of(there)
 }
 
-// gpu finds the node of a GPU.
 func (d *Devices) gpu(fs *host.FS, of *family.GPU, address pci.Address) GPU {
 	none := tristate.False
 	if d.NoDev {
@@ -211,7 +209,6 @@ func (d *Devices) renderNode(fs *host.FS, address pci.Address, none tristate.Sta
 	return GPU{Visible: none}
 }
 
-// verbsNodes finds the device nodes of RDMA devices.
 func (d *Devices) verbsNodes(fs *host.FS) {
 	listed, err := verbs.List(fs)
 	d.other = tristate.False

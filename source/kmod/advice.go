@@ -122,7 +122,7 @@ func Advise(fs *host.FS, functions *pci.Inventory, table family.Table, what sour
 	s.nics(a, s.here.NICs)
 	s.about("")
 	for _, module := range [...]string{"ib_core", "ib_uverbs"} {
-		holders, err := s.fs.Names(HoldersDir(module)[1:])
+		holders, err := s.fs.Names(AttributeFile(module, "holders")[1:])
 		s.problem(err)
 		if len(holders) > 0 {
 			a.Holders[module] = holders
@@ -150,7 +150,6 @@ func (s *scanner) clientAdvice(a *Advice, g *family.GPU) {
 	}
 }
 
-// nics reads the versions of the NICs' drivers and of their interfaces to user space.
 func (s *scanner) nics(a *Advice, nics []*family.NIC) {
 	s.about(FactNICVersion)
 	for _, n := range nics {
@@ -253,7 +252,6 @@ func (s *scanner) moduleFile(modules []string) ModuleFile {
 	return found
 }
 
-// release is that of the running kernel; "" where it is not known.
 func (s *scanner) release() string {
 	release, err := platform.ReadRelease(s.fs)
 	s.problem(err)

@@ -52,7 +52,6 @@ func SymbolNames(present family.Table) []string {
 	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
 }
 
-// symbols looks for some symbols in /proc/kallsyms.
 func (s *scanner) symbols(names []string) Symbols {
 	file, err := s.fs.Open(kallsyms)
 	if err != nil {

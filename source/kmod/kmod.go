@@ -137,7 +137,6 @@ func newScanner(fs *host.FS, functions *pci.Inventory, table family.Table, what 
 	return s
 }
 
-// all returns the functions of a kind.
 func (s *scanner) all(kind func(*pci.Function) bool) (functions []*pci.Function) {
 	for f := range s.functions.All() {
 		if kind(f) {

@@ -37,14 +37,9 @@ func PeerDirs() []string {
 	return []string{"/sys/kernel/mm/memory_peers", "/sys/kernel/memory_peers", "/sys/memory_peers"}
 }
 
-// InitFile is the file that an entry of Peers.Modules is from.
-func InitFile(module string) string { return "/sys/module/" + module + "/initstate" }
-
-// AttributeFile is a file of a loaded module: version, refcnt, parameters/NAME.
+// AttributeFile is a file of a loaded module: version, refcnt, parameters/NAME; initstate, which
+// Peers.Modules are from, and the directory holders, which Peers.Holders are from.
 func AttributeFile(module, name string) string { return "/sys/module/" + module + "/" + name }
-
-// HoldersDir is the directory that an entry of Peers.Holders is from.
-func HoldersDir(module string) string { return "/sys/module/" + module + "/holders" }
 
 // Holders are the modules that use a module.
 type Holders struct {
@@ -114,7 +109,7 @@ func (s *scanner) listing() tristate.State {
 }
 
 func (s *scanner) holders(module string) Holders {
-	names, err := s.fs.Names(HoldersDir(module)[1:])
+	names, err := s.fs.Names(AttributeFile(module, "holders")[1:])
 	switch {
 	case host.Absent(err):
 		return Holders{Listed: tristate.False, Module: s.present(module)}

@@ -39,7 +39,6 @@ func (m *Memory) Largest() (size uint64, number int) {
 	return 1 << (20 + number), number
 }
 
-// memory reads how much of the GPUs' memory PCI reaches.
 func (s *scanner) memory() {
 	if !s.what.Advice {
 		return

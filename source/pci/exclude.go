@@ -60,7 +60,6 @@ func parseIDs(entry string) ([]uint16, error) {
 	return ids, nil
 }
 
-// has reports whether a function is named by its address or its ids.
 func (e *Exclusion) has(f *Function) bool {
 	ids := [...]uint16{f.Vendor, f.Device, f.SubVendor, f.SubDevice}
 	return slices.Contains(e.addresses, f.Address) || slices.ContainsFunc(e.ids, func(want []uint16) bool {

@@ -117,7 +117,6 @@ func (f *Function) Classify(t family.Table) {
 	}
 }
 
-// classified reports whether the function is one of a family.
 func (f *Function) classified() bool {
 	return f.GPU != nil || f.NIC != nil || f.DataDirectOf != nil || f.Other != nil
 }

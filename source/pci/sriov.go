@@ -56,15 +56,10 @@ func (s *scanner) unlinked(whole []*Function) {
 	}
 	type place struct {
 		root string
-		port Address
+		port *Function
 	}
 	at := map[place][]*Function{}
-	of := func(f *Function) place {
-		if n := len(f.Bridges); n > 0 {
-			return place{f.RootBus, f.Bridges[n-1]}
-		}
-		return place{root: f.RootBus}
-	}
+	of := func(f *Function) place { return place{f.RootBus, s.inv.Port(f)} }
 	for _, f := range whole {
 		at[of(f)] = append(at[of(f)], f)
 	}

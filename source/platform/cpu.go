@@ -61,7 +61,6 @@ func ReadCPU(fs *host.FS) (CPU, error) {
 	return CPU{}, nil
 }
 
-// firstCPU returns what CPUFile says of the first CPU.
 func firstCPU(fs *host.FS) ([]byte, error) {
 	file, err := fs.Open(CPUFile[1:])
 	if err != nil {
@@ -79,7 +78,6 @@ func firstCPU(fs *host.FS) ([]byte, error) {
 	return text[:n], nil
 }
 
-// x86 reads a CPU that has these flags.
 func x86(text []byte, flags []string) CPU {
 	number := func(key string) int {
 		value, _ := cpuValue(text, key)

@@ -94,7 +94,6 @@ func (st *State) routeOver(fs *host.FS, name, file string, only bool) {
 	}
 }
 
-// mostInterfaces is how many interfaces with routes are looked at.
 const mostInterfaces = 256
 
 // otherInterfaces returns the interfaces of the routes of IPv4 that are no default routes,
@@ -194,7 +193,6 @@ func parseRouteIPv6(line string) (name string, metric uint64, ok bool) {
 	return f[9], metric, err == nil && leads(f[8])
 }
 
-// leads reports whether the flags are those of a route that leads anywhere.
 func leads(flags string) bool {
 	n, err := strconv.ParseUint(flags, 16, 32)
 	return err == nil && n&routeUp != 0 && n&routeReject == 0

@@ -49,7 +49,6 @@ func (d *Device) ReadGIDs(fs *host.FS, port int) (gids []GID, err error) {
 	return readGIDs(fs, d.PortFile(port, "")[1:])
 }
 
-// readGIDs reads the table of the port in a directory.
 func readGIDs(fs *host.FS, dir string) (gids []GID, err error) {
 	names, err := fs.Names(dir + GIDFile)
 	if err != nil {

@@ -149,7 +149,6 @@ func portsOf(fs *host.FS, dir, net string, what source.What) (a answer) {
 	return a
 }
 
-// attribute reads a file of one line and parses it.
 func attribute[T any](fs *host.FS, name string, parse func(string) (T, error)) (value T, err error) {
 	text, err := fs.Line(name)
 	if err != nil {

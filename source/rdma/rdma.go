@@ -184,7 +184,6 @@ func compare(a, b Device) int {
 	return cmp.Or(place, strings.Compare(a.Name, b.Name))
 }
 
-// add lists a device.
 func (inv *Inventory) add(d Device) {
 	if !d.placed {
 		inv.Complete = false
@@ -263,7 +262,6 @@ func (inv *Inventory) describe(fs *host.FS, functions *pci.Inventory, d *Device,
 	}
 }
 
-// netDevs finds the network devices of a device's function.
 func (d *Device) netDevs(fs *host.FS, what source.What) {
 	net := functionDir(*d.PCI) + "/net"
 	d.NetDevs, _ = fs.Names(net) // InfiniBand may have none

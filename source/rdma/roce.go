@@ -77,7 +77,6 @@ func readMTU(fs *host.FS, net, device string) (int, error) {
 	return 0, err
 }
 
-// parseMTU reads the mtu of a network device.
 func parseMTU(text string) (int, error) {
 	n, err := strconv.ParseUint(text, 10, 31)
 	if err != nil {

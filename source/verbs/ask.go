@@ -98,7 +98,6 @@ func (a *asker) mtus(ports []Port) map[int]int {
 	return all
 }
 
-// dmabuf finds out whether the device registers DMA-BUF.
 func (a *asker) dmabuf() (tristate.State, error) {
 	a.begin(a.driver.Driver, objectMR, methodRegDMABufMR)
 	switch errno := a.do(); errno {

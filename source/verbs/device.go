@@ -27,7 +27,6 @@ type node struct {
 	load   uint64 // changes with every load of the driver
 }
 
-// find lists the nodes by the names of their RDMA devices.
 func find(fs *host.FS) (map[string]node, error) {
 	nodes, err := List(fs)
 	if err != nil {
@@ -97,7 +96,6 @@ func open(dir string, n node) (kernel, error) {
 	return uverbs(fd), nil
 }
 
-// uverbs is an open device.
 type uverbs int
 
 func (fd uverbs) ioctl(r *request) unix.Errno {

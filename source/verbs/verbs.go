@@ -64,7 +64,6 @@ type Prober struct {
 	connect func(node) (kernel, error)
 }
 
-// memory is what is known of one device.
 type memory struct {
 	node   node
 	ports  []Port // that it was asked about
@@ -150,7 +149,6 @@ func (p *Prober) ask(fs *host.FS, m *memory, q Question) {
 	m.answer, m.final, m.asking = answer, final, false
 }
 
-// answer opens a device and asks it.
 func (p *Prober) answer(n node, ports []Port) Answer {
 	connect := p.connect
 	if connect == nil {
