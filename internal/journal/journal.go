@@ -32,12 +32,10 @@ type Change struct {
 
 // Between returns the changes from some values to others at a time, sorted by name. "" is no value.
 func Between(was, is map[string]string, at time.Time) (changes []Change) {
-	names := maps.Clone(is)
-	if names == nil {
-		names = map[string]string{}
-	}
-	maps.Copy(names, was)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	all := map[string]string{}
+	maps.Copy(all, was)
+	maps.Copy(all, is)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if was[name] != is[name] {
 			changes = append(changes, Change{at.UTC().Truncate(time.Second), name, was[name], is[name]})
 		}

@@ -66,15 +66,12 @@ const (
 
 // SlowRetry is an error after which trying again soon does not help, or does harm.
 type SlowRetry struct {
-	Err   error
-	Limit time.Duration // of the pause, without jitter
+	error
+	limit time.Duration // of the pause, without jitter
 }
 
-// Error implements error.
-func (s *SlowRetry) Error() string { return s.Err.Error() }
-
 // Unwrap returns what went wrong.
-func (s *SlowRetry) Unwrap() error { return s.Err }
+func (s *SlowRetry) Unwrap() error { return s.error }
 
 // Overloaded marks an error of a server that has too much to do.
 func Overloaded(err error) error { return &SlowRetry{err, overloadLimit} }
@@ -92,7 +89,7 @@ type Backoff map[time.Duration]*wait.Backoff
 func (b Backoff) Next(err error) time.Duration {
 	limit := retryLimit
 	if slow := (*SlowRetry)(nil); errors.As(err, &slow) {
-		limit = slow.Limit
+		limit = slow.limit
 	}
 	if b[limit] == nil {
 		b[limit] = &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 10, Cap: limit}

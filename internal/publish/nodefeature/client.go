@@ -32,7 +32,7 @@ const (
 // client makes requests for one NodeFeature. NFD's generated clientset does the same
 // but takes twice the memory, since it links every type of Kubernetes.
 type client struct {
-	nfd, core       rest.Interface
+	rest            rest.Interface
 	namespace, name string
 }
 
@@ -41,28 +41,22 @@ func newClient(config *rest.Config, namespace, name string) (*client, error) {
 	if err := v1alpha1.AddToScheme(types); err != nil {
 		return nil, err
 	}
-	core := schema.GroupVersion{Version: "v1"}
-	metav1.AddToGroupVersion(types, core)
-	codec := sparing{serializer.NewCodecFactory(types).WithoutConversion()}
-	open := func(path string, version schema.GroupVersion) (rest.Interface, error) {
-		c := rest.CopyConfig(config)
-		c.APIPath, c.GroupVersion, c.NegotiatedSerializer = path, &version, codec
-		c.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
-		return rest.RESTClientFor(c)
-	}
-	nfd, err := open("/apis", v1alpha1.SchemeGroupVersion)
-	if err != nil {
-		return nil, err
-	}
-	coreClient, err := open("/api", core)
-	if err != nil {
-		return nil, err
-	}
-	return &client{nfd, coreClient, namespace, name}, nil
+	metav1.AddToGroupVersion(types, schema.GroupVersion{Version: "v1"}) // of the status of an error
+	config = rest.CopyConfig(config)
+	config.APIPath, config.GroupVersion = "/apis", &v1alpha1.SchemeGroupVersion
+	config.NegotiatedSerializer = sparing{serializer.NewCodecFactory(types).WithoutConversion()}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bounded{next} })
+	to, err := rest.RESTClientFor(config)
+	return &client{to, namespace, name}, err
 }
 
 func (c *client) request(r *rest.Request) *rest.Request {
 	return r.Namespace(c.namespace).Resource(resource).Name(c.name)
+}
+
+// core makes a request one for objects of Kubernetes itself.
+func core(r *rest.Request, resource string) *rest.Request {
+	return r.AbsPath("/api/v1").Resource(resource)
 }
 
 // do sends a request. Status 429 is an error like others: client-go would try again
@@ -108,7 +102,7 @@ func (c *client) patch(ctx context.Context, kind types.PatchType, patch any, for
 		return nil, err
 	}
 	options := metav1.PatchOptions{FieldManager: fieldManager, Force: force}
-	got, err := c.object(do(ctx, c.request(c.nfd.Patch(kind)).VersionedParams(&options, metav1.ParameterCodec).Body(body)))
+	got, err := c.object(do(ctx, c.request(c.rest.Patch(kind)).VersionedParams(&options, metav1.ParameterCodec).Body(body)))
 	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 		err = fmt.Errorf("the API server knows no NodeFeatures, is Node Feature Discovery installed? %w", err)
 	}

@@ -15,13 +15,10 @@ import (
 	"gdr-features/internal/label"
 )
 
-// Reasons of events on the Node.
 const (
+	// Reasons of events on the Node.
 	becameReady = "GPUDirectRDMAReady"
 	lostReady   = "GPUDirectRDMALost"
-)
-
-const (
 	// maxQueued is how many events are kept for an API server that does not accept them.
 	maxQueued = 8
 	// eventsTimeout is how long sending events may hold up the next labels.
@@ -32,20 +29,14 @@ const (
 // where there is none, and when readiness is published for the first time.
 func readyChange(before, after label.Set) (kind, reason, message string) {
 	was, had := before[label.Ready]
-	is := after[label.Ready]
-	switch {
-	case !had || was == is:
-		return "", "", ""
-	case is == "true":
+	switch is := after[label.Ready]; {
+	case had && was != "true" && is == "true":
 		return corev1.EventTypeNormal, becameReady, "GPUDirect RDMA works: every prerequisite is in place"
-	case was != "true":
-		return "", "", ""
+	case was == "true" && is != "true":
+		why := cmp.Or(after[label.Reason], "no GPU is found any more")
+		return corev1.EventTypeWarning, lostReady, "GPUDirect RDMA does not work any more: " + why
 	}
-	why := after[label.Reason]
-	if why == "" {
-		why = "no GPU is found any more"
-	}
-	return corev1.EventTypeWarning, lostReady, "GPUDirect RDMA does not work any more: " + why
+	return "", "", ""
 }
 
 // queueEvent queues an event if a publication has changed readiness. Events about objects
@@ -104,5 +95,5 @@ func (c *client) create(ctx context.Context, e *corev1.Event) error {
 	if err != nil {
 		return err
 	}
-	return do(ctx, c.core.Post().Namespace(e.Namespace).Resource("events").Body(body).SetHeader("Content-Type", "application/json")).Error()
+	return do(ctx, core(c.rest.Post(), "events").Namespace(e.Namespace).Body(body).SetHeader("Content-Type", "application/json")).Error()
 }

@@ -183,7 +183,7 @@ func TestAnswerOfAnother(t *testing.T) {
 			if wrote || err == nil {
 				t.Errorf("wrote %v, error %v", wrote, err)
 			}
-			if slow := (*publish.SlowRetry)(nil); name == "without labels" && (!errors.As(err, &slow) || !errors.Is(slow.Err, errNotWritten)) {
+			if slow := (*publish.SlowRetry)(nil); name == "without labels" && (!errors.As(err, &slow) || !errors.Is(slow, errNotWritten)) {
 				t.Errorf("error %v", err)
 			}
 			if read := answer != nil; read { // the same as an answer to a read

@@ -1,7 +1,6 @@
 package nodefeature
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -42,17 +41,13 @@ func codesOf(spec *v1alpha1.NodeFeatureSpec) map[string]string {
 // node that begins or ceases to have labels changes nearly all of them, which would push
 // everything else out of the journal: what there was of them is said by three.
 func (p *Publisher) since(spec *v1alpha1.NodeFeatureSpec) []journal.Change {
-	was, is := map[string]string(p.published), map[string]string(label.Published(spec.Labels))
-	if len(was) == 0 || len(is) == 0 {
-		other := func(name, _ string) bool {
-			return !slices.Contains([]string{label.GPUs, label.Capable, label.Ready}, name)
-		}
-		was, is = maps.Clone(was), maps.Clone(is)
-		maps.DeleteFunc(was, other)
-		maps.DeleteFunc(is, other)
-		return journal.Between(was, is, p.now())
+	is := label.Published(spec.Labels)
+	changes := journal.Between(p.published, is, p.now())
+	if len(p.published) == 0 || len(is) == 0 {
+		return slices.DeleteFunc(changes, func(c journal.Change) bool {
+			return !slices.Contains([]string{label.GPUs, label.Capable, label.Ready}, c.Name)
+		})
 	}
-	changes := journal.Between(was, is, p.now())
 	if codes := codesOf(spec); codes != nil && p.codes != nil {
 		changes = append(journal.Between(p.codes, codes, p.now()), changes...)
 	}

@@ -51,7 +51,7 @@ func (p *pace) next(ctx context.Context) error {
 func (c *client) listWatch(to *objectCache) cache.ListerWatcher {
 	request := func(o metav1.ListOptions) *rest.Request {
 		o.FieldSelector = fields.OneTermEqualSelector("metadata.name", c.name).String()
-		return c.nfd.Get().Namespace(c.namespace).Resource(resource).MaxRetries(0).VersionedParams(&o, metav1.ParameterCodec)
+		return c.rest.Get().Namespace(c.namespace).Resource(resource).MaxRetries(0).VersionedParams(&o, metav1.ParameterCodec)
 	}
 	var pace pace
 	return &cache.ListWatch{

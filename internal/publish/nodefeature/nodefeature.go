@@ -106,7 +106,7 @@ func (p *Publisher) current(ctx context.Context) (*v1alpha1.NodeFeature, error) 
 			return p.cache.current(), err
 		}
 	}
-	now, err := p.client.object(do(ctx, p.client.request(p.client.nfd.Get())))
+	now, err := p.client.object(do(ctx, p.client.request(p.client.rest.Get())))
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // no object is not an error
 	}
@@ -214,7 +214,7 @@ var errNotWritten = errors.New("the API server answers with another object than 
 // Remove deletes the object, or empties it where that is not allowed, so that no labels stay.
 // It is not for a publisher that watches the object, since it would empty what it last saw.
 func (p *Publisher) Remove(ctx context.Context) error {
-	err := do(ctx, p.client.request(p.client.nfd.Delete())).Error()
+	err := do(ctx, p.client.request(p.client.rest.Delete())).Error()
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

@@ -99,7 +99,7 @@ func (p *Publisher) owner(ctx context.Context, gone bool) (types.UID, error) {
 
 // readUID reads the UID of the Node where the token's is of no use; "" where it may not.
 func (p *Publisher) readUID(ctx context.Context, bound Bound) (types.UID, error) {
-	raw, err := do(ctx, p.client.core.Get().Resource("nodes").Name(p.node).
+	raw, err := do(ctx, core(p.client.rest.Get(), "nodes").Name(p.node).
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")).Raw()
 	var meta metav1.PartialObjectMetadata
 	if err == nil {
