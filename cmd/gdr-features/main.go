@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"time"
 
-	"gdr-features/internal/cli"
 	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/terminal"
 )
@@ -23,9 +22,9 @@ func main() {
 	runtime.GOMAXPROCS(1)
 	os.Exit(run(context.Background(), os.Args[1:], streams{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		terminal: cli.IsTerminal(os.Stdout),
-		columns:  cli.Columns(os.Stdout),
-		color:    terminal.Colors(cli.IsTerminal(os.Stdout), os.Getenv),
+		terminal: terminal.Is(os.Stdout),
+		columns:  terminal.Width(os.Stdout),
+		color:    terminal.Colors(terminal.Is(os.Stdout), os.Getenv),
 		exit:     os.Exit,
 		become:   become,
 		now:      time.Now,

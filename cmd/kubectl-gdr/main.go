@@ -9,7 +9,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"gdr-features/internal/cli"
+	"gdr-features/internal/terminal"
 )
 
 // version is set by the linker.
@@ -23,8 +23,8 @@ func main() {
 	debug.SetMemoryLimit(memory)
 	os.Exit(run(context.Background(), os.Args[1:], streams{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr,
-		terminal: cli.IsTerminal(os.Stderr),
-		columns:  cli.Columns(os.Stdout),
+		terminal: terminal.Is(os.Stderr),
+		columns:  terminal.Width(os.Stdout),
 		now:      time.Now,
 	}))
 }

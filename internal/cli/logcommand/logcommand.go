@@ -13,6 +13,7 @@ import (
 
 	"gdr-features/internal/cli"
 	"gdr-features/internal/fleet/joblog"
+	"gdr-features/internal/terminal"
 )
 
 // Log is the command log, which reads the log of a job.
@@ -89,7 +90,7 @@ func (a *Log) read(args []string) (*joblog.Result, error) {
 			size = info.Size()
 		}
 		in = file
-	} else if cli.IsTerminal(a.In) && len(args) == 0 {
+	} else if terminal.Is(a.In) && len(args) == 0 {
 		return nil, errors.New("name the file of a log, or pipe one in; - reads what is typed")
 	}
 	progress, done := a.progress(size)
@@ -101,7 +102,7 @@ func (a *Log) read(args []string) (*joblog.Result, error) {
 // progress returns a function that shows on a terminal how much of a log was read, once a
 // second, and one that takes the line away.
 func (a *Log) progress(size int64) (show func(read int64), done func()) {
-	if !cli.IsTerminal(a.Err) {
+	if !terminal.Is(a.Err) {
 		return func(int64) {}, func() {}
 	}
 	const wipe, mega = "\r\x1b[K", 1 << 20

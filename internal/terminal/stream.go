@@ -1,4 +1,4 @@
-package cli
+package terminal
 
 import (
 	"os"
@@ -6,8 +6,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Columns returns the width of the terminal that a stream is; 0 where it is none.
-func Columns(stream any) int {
+// Width returns the width of the terminal that a stream is; 0 where it is none.
+func Width(stream any) int {
 	file, ok := stream.(*os.File)
 	if !ok {
 		return 0
@@ -19,8 +19,8 @@ func Columns(stream any) int {
 	return width
 }
 
-// IsTerminal says whether a stream is a terminal.
-func IsTerminal(stream any) bool {
+// Is says whether a stream is a terminal.
+func Is(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) //nolint:gosec // a file handle
 }
