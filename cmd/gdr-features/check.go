@@ -82,13 +82,12 @@ Exit status: 0 ready; 2 not ready, or a GPU whose nearest NIC is farther than
 	}
 	c.Flags().BoolVar(&inPod, "pod", false, "also judge the container that this process runs in")
 	cli.Output(c, &format, "table, wide or json", "table", "wide", "json")
-	c.Flags().StringVar(&level, "level", "", "the farthest level allowed for a GPU's nearest NIC: PIX, PXB, PHB, NODE or SYS")
+	levelFlag(c, &level, "for a GPU's nearest NIC")
 	c.Flags().StringVar(&asked.image, "image", "", "with --pod: judge the libraries in this directory, an unpacked image; by default those of this container")
 	c.Flags().StringVar(&asked.framework, "for", "", "with --pod: judge the ways to GPU memory of this framework alone: "+strings.Join(mechanism.Names(), ", "))
 	cli.Words(c, "for", mechanism.Names()...)
 	c.Flags().StringVar(&asked.gpus, "gpus", "", "with --pod: judge for these GPUs, as env takes them; by default those that CUDA_VISIBLE_DEVICES, ROCR_VISIBLE_DEVICES and HIP_VISIBLE_DEVICES leave")
-	machineflags.DefineExpect(c.Flags(), &expected)
-	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
+	expectFlag(c, &expected)
 	return c
 }
 

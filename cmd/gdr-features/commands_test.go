@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"gdr-features/internal/cli/imagecommand"
-	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/cli/nodescommand"
 )
 
@@ -107,7 +106,7 @@ Those about a machine go with every command but ` + "`nodes`" + `. A variable co
 			return
 		}
 		variable := ""
-		if slices.Contains(machineflags.ReportFlags, f.Name) {
+		if slices.Contains(reportFlags, f.Name) {
 			variable = "`GDR_FEATURES_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")) + "`"
 		}
 		fmt.Fprintf(&b, "| `--%s` | %s | %s |\n", f.Name, cell(f.Usage), variable)
@@ -156,7 +155,7 @@ func TestCommandsInREADME(t *testing.T) {
 		}
 	}
 	help := new(app).command().Long
-	for _, name := range machineflags.ReportFlags {
+	for _, name := range reportFlags {
 		if !strings.Contains(help, "--"+name) {
 			t.Errorf("the help of gdr-features does not say that --%s has a variable", name)
 		}

@@ -88,12 +88,11 @@ error.`,
 	}
 	c.Flags().StringVar(&o.framework, "for", "", "framework: "+strings.Join(frameworks.Names(), ", "))
 	c.Flags().StringVar(&o.gpus, "gpus", "", "only these GPUs: a list of PCI addresses, UUIDs or numbers; all by default")
-	c.Flags().StringVar(&o.level, "level", "", "the farthest level allowed between a GPU and its NIC: PIX, PXB, PHB, NODE or SYS")
+	levelFlag(c, &o.level, "between a GPU and its NIC")
 	cli.Output(c, &o.format, "shell, dotenv (for docker run --env-file), json or file", "shell", "dotenv", "json", "file")
 	c.Flags().StringVarP(&o.file, "file", "f", "", "file to write, whole or not at all; standard output by default")
 	c.Flags().BoolVar(&o.check, "check", false, "find mistakes in the variables of the environment or of FILE")
 	cli.Words(c, "for", frameworks.Names()...)
-	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
 	return c
 }
 

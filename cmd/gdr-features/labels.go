@@ -36,7 +36,7 @@ on standard error.`,
 	}
 	cli.Output(c, &o.format, "text or json", "text", "json")
 	c.Flags().StringVar(&o.prefix, "label-prefix", label.DefaultPrefix, "prefix of all labels: a DNS name and a slash, or nothing")
-	machineflags.DefineExpect(c.Flags(), &o.expect)
+	expectFlag(c, &o.expect)
 	return c
 }
 

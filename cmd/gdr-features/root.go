@@ -11,10 +11,12 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"gdr-features/internal/cli"
 	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/cli/nodescommand"
+	"gdr-features/internal/config"
 	"gdr-features/internal/label"
 	"gdr-features/internal/report"
 	"gdr-features/internal/rooms/snapshot"
@@ -58,7 +60,7 @@ func run(ctx context.Context, args []string, s streams) int {
 }
 
 func (a *app) command() *cobra.Command {
-	variables := map[*cobra.Command][]string{} // which flags the environment sets
+	variables := map[*cobra.Command][]string{} // the flags that the environment sets
 	c := &cobra.Command{
 		Use:   "gdr-features",
 		Short: "Tell whether this machine can do GPUDirect RDMA, and why not",
@@ -84,7 +86,7 @@ the variables are ignored.`,
   gdr-features --nic-families mlx5,irdma check   # judge only by ConnectX and Intel E810`,
 		Args: noCommand,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
-			if err := machineflags.FromEnvironment(cmd.Flags(), variables[cmd], os.LookupEnv); err != nil {
+			if err := fromEnvironment(cmd.Flags(), variables[cmd]); err != nil {
 				return err
 			}
 			return a.SetUp(a.log, a.err)
@@ -108,21 +110,47 @@ the variables are ignored.`,
 	c.AddCommand(judging...)
 	c.AddCommand(proof, recording, a.diffCommand(), nodes, a.runCommand(), a.copyCommand(), cli.VersionCommand("gdr-features", version))
 	for _, command := range slices.Concat(judging, proofs, []*cobra.Command{c}) {
-		variables[command] = machineflags.ReportFlags
+		variables[command] = reportFlags
 	}
-	variables[recording] = machineflags.FileFlags
+	variables[recording] = fileFlags
 	refuseUnknownShells(c)
 	refuseUnknownTopics(c)
 	return c
 }
 
+// fileFlags say where this machine's files are, reportFlags also how to judge it.
+var (
+	fileFlags   = []string{"sysfs", "procfs"}
+	reportFlags = append(slices.Clone(fileFlags), "topology-file", "nic-families", "nic-exclude", "probe-verbs", "expect")
+)
+
+// fromEnvironment sets the named flags from their variables, those of the node agent, unless the
+// command line has set them. With --root on the command line they are about another machine.
+func fromEnvironment(f *pflag.FlagSet, names []string) error {
+	if f.Changed("root") {
+		return nil
+	}
+	return config.FromEnvironment(f, func(variable string) (string, bool) {
+		if !slices.ContainsFunc(names, func(name string) bool { return config.Variable(name) == variable }) {
+			return "", false
+		}
+		return os.LookupEnv(variable)
+	})
+}
+
+func expectFlag(c *cobra.Command, path *string) {
+	c.Flags().StringVar(path, "expect", "", "YAML file with what is expected of each type of machine, see docs/expect.md")
+}
+
+func levelFlag(c *cobra.Command, level *string, help string) {
+	c.Flags().StringVar(level, "level", "", "the farthest level allowed "+help+": PIX, PXB, PHB, NODE or SYS")
+	cli.Words(c, "level", "PIX", "PXB", "PHB", "NODE", "SYS")
+}
+
 // refuseUnknownShells makes an unknown shell an error, where cobra prints help.
 func refuseUnknownShells(c *cobra.Command) {
 	c.InitDefaultCompletionCmd()
-	completion, _, err := c.Find([]string{"completion"})
-	if err != nil || completion == c {
-		return
-	}
+	completion, _, _ := c.Find([]string{"completion"})
 	completion.Args = nil
 	completion.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -136,10 +164,7 @@ func refuseUnknownShells(c *cobra.Command) {
 // of the program.
 func refuseUnknownTopics(c *cobra.Command) {
 	c.InitDefaultHelpCmd()
-	help, _, err := c.Find([]string{"help"})
-	if err != nil || help == c {
-		return
-	}
+	help, _, _ := c.Find([]string{"help"})
 	help.Args = func(_ *cobra.Command, args []string) error {
 		if topic, _, err := c.Find(args); err != nil || topic == c {
 			return noCommand(c, args)

@@ -3,17 +3,10 @@ package machineflags
 import (
 	"fmt"
 
-	"github.com/spf13/pflag"
-
 	"gdr-features/internal/expect"
 	"gdr-features/internal/regular"
 	"gdr-features/internal/yamlfile"
 )
-
-// DefineExpect adds the flag --expect to a set.
-func DefineExpect(f *pflag.FlagSet, path *string) {
-	f.StringVar(path, "expect", "", "YAML file with what is expected of each type of machine, see docs/expect.md")
-}
 
 // ExpectOnce reads a file of expectations, for the options of a report. No path gives nil.
 func ExpectOnce(path string) (func() (*expect.File, error), error) {
@@ -21,10 +14,7 @@ func ExpectOnce(path string) (func() (*expect.File, error), error) {
 		return nil, nil //nolint:nilnil // no file is no error
 	}
 	file, err := readExpect(path)
-	if err != nil {
-		return nil, fmt.Errorf("--expect: %w", err)
-	}
-	return func() (*expect.File, error) { return file, nil }, nil
+	return func() (*expect.File, error) { return file, nil }, err
 }
 
 // ExpectAgain returns the same for a program that keeps running: the file is read at
@@ -42,20 +32,20 @@ func ExpectAgain(path string) func() (*expect.File, error) {
 			good = file
 			return file, nil
 		case good == nil:
-			return nil, fmt.Errorf("--expect: %w; no expectations until the file is corrected", err)
+			return nil, fmt.Errorf("%w; no expectations until the file is corrected", err)
 		}
-		return good, fmt.Errorf("--expect: %w; the last good version stays in force", err)
+		return good, fmt.Errorf("%w; the last good version stays in force", err)
 	}
 }
 
 func readExpect(path string) (*expect.File, error) {
 	text, err := regular.ReadFile(path, yamlfile.MaxSize)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--expect: %w", err)
 	}
 	file, err := expect.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s:%w", path, err) // path:line:column: reason
+		return nil, fmt.Errorf("--expect: %s:%w", path, err) // path:line:column: reason
 	}
 	return file, nil
 }

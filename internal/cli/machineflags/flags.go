@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -65,27 +64,6 @@ func (c *Flags) DefineMachine(f *pflag.FlagSet) {
 	f.StringSliceVar(&c.NICFamilies, "nic-families", family.Names(family.Known().NICs), "families of NICs to judge by; those of other families are only listed")
 	f.StringSliceVar(&c.NICExclude, "nic-exclude", nil, "NICs not to judge: PCI addresses, vendor:device[:subvendor:subdevice], names of RDMA devices")
 	f.BoolVar(&c.ProbeVerbs, "probe-verbs", false, "ask the RDMA devices whether they support DMA-BUF, through /dev/infiniband")
-}
-
-// FileFlags say where this machine's files are, ReportFlags also how to judge it.
-var (
-	FileFlags   = []string{"sysfs", "procfs"}
-	ReportFlags = append(slices.Clone(FileFlags), "topology-file", "nic-families", "nic-exclude", "probe-verbs", "expect")
-)
-
-// FromEnvironment sets the named flags from their variables (config.Variable) unless the command
-// line has set them. These are the variables of the node agent: a command in its Pod judges what
-// the agent judges. With --root on the command line the variables are about another machine.
-func FromEnvironment(f *pflag.FlagSet, names []string, lookup func(string) (string, bool)) error {
-	if f.Changed("root") {
-		return nil
-	}
-	return config.FromEnvironment(f, func(variable string) (string, bool) {
-		if !slices.ContainsFunc(names, func(name string) bool { return config.Variable(name) == variable }) {
-			return "", false
-		}
-		return lookup(variable)
-	})
 }
 
 // Complete offers the values of the flags to shell completion.
@@ -184,11 +162,6 @@ func readTopologies(path string) (func(*verdict.Node) (*nccl.File, error), error
 		return files[name], err
 	}, nil
 }
-
-// AgentProgram is the program that `gdr-features run` becomes. In one binary, client-go would
-// raise the CPU time of every command to five times that of a bare C program; the bound is
-// four (make bench).
-const AgentProgram = "gdr-features-agent"
 
 // RunCommand is the command run with its flags and help, but without its action.
 func RunCommand(agent *config.Agent) *cobra.Command {

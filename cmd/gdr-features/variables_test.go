@@ -1,4 +1,4 @@
-package machineflags
+package main
 
 import (
 	"io/fs"
@@ -7,18 +7,19 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
+	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/config"
 )
 
 // Each variable that a manifest sets is one that commands in the agent's Pod read.
 func TestDeployedVariables(t *testing.T) {
 	var known []string
-	for _, name := range ReportFlags {
+	for _, name := range reportFlags {
 		known = append(known, config.Variable(name))
 	}
-	deploy := os.DirFS("../../../deploy")
+	deploy := os.DirFS("../../deploy")
 	set := map[string]bool{}
 	err := fs.WalkDir(deploy, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && name == "helm/gdr-features/ci" { // what users may set
@@ -43,16 +44,18 @@ func TestDeployedVariables(t *testing.T) {
 
 // Each flag that a report depends on has a variable, but for --root.
 func TestReportFlags(t *testing.T) {
-	f, path := pflag.NewFlagSet("", pflag.ContinueOnError), ""
-	(&Flags{}).DefineMachine(f)
-	DefineExpect(f, &path)
+	var path string
+	c := &cobra.Command{}
+	f := c.Flags()
+	(&machineflags.Flags{}).DefineMachine(f)
+	expectFlag(c, &path)
 	var all []string
 	f.VisitAll(func(flag *pflag.Flag) {
 		if flag.Name != "root" {
 			all = append(all, flag.Name)
 		}
 	})
-	if sorted := slices.Sorted(slices.Values(ReportFlags)); !slices.Equal(sorted, all) {
+	if sorted := slices.Sorted(slices.Values(reportFlags)); !slices.Equal(sorted, all) {
 		t.Errorf("%v, want %v", sorted, all)
 	}
 }
