@@ -54,7 +54,7 @@ func New(version string, publishers []string, maxAge time.Duration, now func() t
 	}
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gdr_build_info", Help: "Version of the running program; always 1."}, []string{"version"})
 	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(build, m.collect, m.publish, m.last, machineCollector{m},
+	m.registry.MustRegister(build, m.collect, m.publish, m.last, prometheus.CollectorFunc(m.machine),
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	for _, p := range publishers {
 		m.waiting[p] = true
@@ -161,8 +161,6 @@ type metric struct {
 	series     func(*report.Report, adder)
 }
 
-func (m *metric) desc() *prometheus.Desc { return prometheus.NewDesc(m.name, m.help, m.labels, nil) }
-
 var metrics = [...]metric{
 	{"gdr_ready", "GPUDirect RDMA works now: 1, 0, or -1 when unknown.", nil, func(r *report.Report, add adder) {
 		add(number(r.Verdict.Ready))
@@ -254,31 +252,20 @@ func number(s tristate.State) float64 {
 	return map[tristate.State]float64{tristate.True: 1, tristate.False: 0, tristate.Unknown: -1}[s]
 }
 
-// machineCollector makes the metrics of the machine as last read, without what is gone.
-type machineCollector struct{ m *Monitor }
-
-// Describe implements prometheus.Collector.
-func (machineCollector) Describe(to chan<- *prometheus.Desc) {
-	for i := range metrics {
-		to <- metrics[i].desc()
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c machineCollector) Collect(to chan<- prometheus.Metric) {
-	c.m.mu.Lock()
-	r := c.m.report
-	c.m.mu.Unlock()
+// machine makes the metrics of the machine as last read, without what is gone.
+func (m *Monitor) machine(to chan<- prometheus.Metric) {
+	m.mu.Lock()
+	r := m.report
+	m.mu.Unlock()
 	if r == nil {
 		return
 	}
-	for i := range metrics {
-		m := &metrics[i]
-		if m.name == pairLevel && !c.m.Pairs {
+	for _, one := range metrics {
+		if one.name == pairLevel && !m.Pairs {
 			continue
 		}
-		desc := m.desc()
-		m.series(r, func(value float64, labels ...string) {
+		desc := prometheus.NewDesc(one.name, one.help, one.labels, nil)
+		one.series(r, func(value float64, labels ...string) {
 			to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 		})
 	}
