@@ -134,10 +134,10 @@ func (a *Agent) loop(ctx context.Context, workers []*worker, rescan <-chan time.
 			for _, w := range workers {
 				w.offer(s)
 			}
-			if late++; !s.report.Late {
+			late++
+			if !s.report.Late {
 				late = 0
-			}
-			if late > 0 { // a busy machine soon answers, a broken one does not
+			} else { // a busy machine soon answers, a broken one does not
 				plan.readAllBy(last.Add(lateRetry << min(late, maxDoublings)))
 			}
 		}
@@ -153,19 +153,16 @@ func (a *Agent) poll(ctx context.Context) bool {
 
 func (a *Agent) pause(ctx context.Context, plan *schedule, last time.Time, rescan <-chan time.Duration) {
 	for {
-		timer := time.NewTimer(plan.next().Sub(a.Now()))
 		select {
 		case within := <-rescan:
 			plan.readAllBy(last.Add(within))
 		case parts := <-a.Events:
 			plan.event(parts, a.Now())
-		case <-timer.C:
+		case <-time.After(plan.next().Sub(a.Now())):
 			return
 		case <-ctx.Done():
-			timer.Stop()
 			return
 		}
-		timer.Stop()
 	}
 }
 
