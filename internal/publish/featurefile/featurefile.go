@@ -122,12 +122,10 @@ func (p *Publisher) read() (string, error) {
 	}
 	p.info = nil
 	f, err := p.open()
-	for _, none := range []error{fs.ErrNotExist, syscall.ELOOP, syscall.ENXIO} {
-		if errors.Is(err, none) { // nothing, a link, a socket
-			return "", nil
-		}
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.ENXIO): // nothing, a link, a socket
+		return "", nil
+	case err != nil:
 		return "", err
 	}
 	defer f.Close()

@@ -70,14 +70,9 @@ func boundNode(token string) Bound {
 	return bound
 }
 
-// owner returns the UID of the Node with which the object is deleted; "" for none. After an
-// error trying again may help.
-//
-// A Node that is deleted and registered again has another UID, and the garbage
-// collector deletes what belongs to the old one. So the token, which the kubelet
-// renews, is read each time; the Node is read again when the object is gone; and a UID
-// of the token whose objects are deleted is not used until a newer token or the Node
-// itself confirms it (see history).
+// owner returns the UID of the Node with which the object is deleted; "" for none. The token,
+// which the kubelet renews, is read each time, the Node again when the object is gone. A UID of
+// the token that is in doubt (see history) is not used.
 func (p *Publisher) owner(ctx context.Context, gone bool) (types.UID, error) {
 	bound, err := BoundNode(p.token)
 	if err != nil {
@@ -139,24 +134,19 @@ const (
 	// deletionsForDoubt is how many objects in a row must be deleted soon after they
 	// were written before their owner is doubted.
 	deletionsForDoubt = 2
-	// repeatFor is how long an object without owner is written again, and repeatEvery
-	// the least time between two such writes. nfd-master forgets an object whose Node
-	// does not exist, and looks at it again only when it changes (NFD 0.19
-	// pkg/nfd-master/updater-pool.go), or after an hour. Pods of a Node that does not
-	// exist are deleted within a minute or two.
+	// repeatFor is how long an object without owner is written again, every repeatEvery at most:
+	// nfd-master forgets an object whose Node does not exist until it changes (NFD 0.19
+	// pkg/nfd-master/updater-pool.go). Pods of such a Node are deleted within a minute or two.
 	repeatFor   = 10 * time.Minute
 	repeatEvery = 5 * time.Second
 )
 
-// history is what happened to the objects that were written. It shows when their
-// owner does not exist: the Kubernetes garbage collector deletes such an object each
-// time it is written. That happens when a Node is deleted and registered again under
-// its name while the agent runs: the token of the agent's Pod names the UID of the
-// old Node until the kubelet renews it, which may take an hour. An object without
-// owner stays. When the Node is deleted for good, nfd-gc deletes the object by the
-// name of the node. Somebody who deletes the object by hand looks the same, so the
-// doubt ends when the UID is confirmed: the API server reads the Node when it makes a
-// token (kubernetes pkg/registry/core/serviceaccount/storage/token.go).
+// history is what happened to the objects that were written. Where a Node is deleted and
+// registered again under its name, the agent's token names the UID of the old one for up to an
+// hour, and the garbage collector deletes each object of that owner. One without owner stays;
+// nfd-gc deletes it by name when the Node is gone for good. Somebody who deletes objects by hand
+// looks the same, so a newer token or the Node itself ends the doubt: the API server reads the
+// Node when it makes a token (kubernetes pkg/registry/core/serviceaccount/storage/token.go).
 type history struct {
 	written   time.Time // last; zero when that object is known to have stayed or not
 	version   string    // the resource version of what was written
