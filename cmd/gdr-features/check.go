@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -102,10 +103,7 @@ func (a *app) check(ctx context.Context, o report.Options, limit topology.Level,
 	} else {
 		err = render.Check(a.page, r, format == "wide")
 	}
-	if err != nil {
-		return err
-	}
-	return cli.StatusOf(tristate.And(readyAsExpected(r), r.Within(limit)))
+	return cmp.Or(err, cli.StatusOf(tristate.And(readyAsExpected(r), r.Within(limit))))
 }
 
 // checkPod judges the machine, and the container that this process runs in or an image.
@@ -134,10 +132,7 @@ func (a *app) checkPod(ctx context.Context, o report.Options, asked podOptions, 
 	} else {
 		err = render.CheckPod(a.page, r, container, limit, format == "wide")
 	}
-	if err != nil {
-		return err
-	}
-	return cli.StatusOf(tristate.And(tristate.And(readyAsExpected(r), container.Within(&r.Node, limit)), pod.Ready(r.Findings)))
+	return cmp.Or(err, cli.StatusOf(tristate.And(readyAsExpected(r), container.Within(&r.Node, limit), pod.Ready(r.Findings))))
 }
 
 // readyAsExpected reports whether the machine is ready, and what is expected of it.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,10 +64,7 @@ func (a *app) diff(ctx context.Context, old, now string, asJSON bool) error {
 	} else {
 		err = render.Diff(a.page, changes, before, after)
 	}
-	if err != nil {
-		return err
-	}
-	return cli.StatusOf(tristate.Of(len(changes) == 0))
+	return cmp.Or(err, cli.StatusOf(tristate.Of(len(changes) == 0)))
 }
 
 // collectOf reads another machine than that of --root.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,10 +97,7 @@ func (a *app) planProof(ctx context.Context, format, file string) error {
 	if err == nil && file != "" { // the reasons must be in the log of a container
 		_, err = fmt.Fprint(a.err, plan.Reasons())
 	}
-	if err != nil {
-		return err
-	}
-	return cli.StatusOf(tristate.Of(len(plan.Steps) > 0))
+	return cmp.Or(err, cli.StatusOf(tristate.Of(len(plan.Steps) > 0)))
 }
 
 func (a *app) proofRead() *cobra.Command {
@@ -155,10 +153,7 @@ Exit status: 0 all GPUs were measured, and all lines about them are true; 2 one 
 			} else {
 				err = r.Text(a.page)
 			}
-			if err != nil {
-				return err
-			}
-			return cli.StatusOf(r.State)
+			return cmp.Or(err, cli.StatusOf(r.State))
 		},
 	}
 	cli.Output(c, &format, "text or json", "text", "json")
