@@ -130,12 +130,13 @@ func fromEnvironment(f *pflag.FlagSet, names []string) error {
 	if f.Changed("root") {
 		return nil
 	}
-	return config.FromEnvironment(f, func(variable string) (string, bool) {
-		if !slices.ContainsFunc(names, func(name string) bool { return config.Variable(name) == variable }) {
-			return "", false
+	named := pflag.NewFlagSet("", pflag.ContinueOnError)
+	f.VisitAll(func(flag *pflag.Flag) {
+		if slices.Contains(names, flag.Name) {
+			named.AddFlag(flag)
 		}
-		return os.LookupEnv(variable)
 	})
+	return config.FromEnvironment(named, os.LookupEnv)
 }
 
 func expectFlag(c *cobra.Command, path *string) {

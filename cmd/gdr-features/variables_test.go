@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"gdr-features/internal/cli/machineflags"
 	"gdr-features/internal/config"
