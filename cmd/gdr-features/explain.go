@@ -69,14 +69,13 @@ func (a *app) explain(cmd *cobra.Command, args []string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if len(args) == 0 {
-		if asJSON {
-			return render.ExplainJSON(a.out, r)
-		}
-		return render.Explain(a.page, r)
-	}
-	if len(args) == 1 {
+	switch {
+	case len(args) == 1:
 		return a.explainWord(r, args[0], asJSON)
+	case len(args) == 0 && asJSON:
+		return render.ExplainJSON(a.out, r)
+	case len(args) == 0:
+		return render.Explain(a.page, r)
 	}
 	gpu, err := explain.FindGPU(&r.Node, args[0])
 	if err != nil {

@@ -68,15 +68,9 @@ type Status int
 
 func (s Status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// Exit statuses of commands that answer a question: no, and not known.
-const (
-	exitFalse   Status = 2
-	exitUnknown Status = 3
-)
-
-// StatusOf returns the exit status for an answer.
+// StatusOf returns the exit status of a command that answers a question: 2 no, 3 not known; nil yes.
 func StatusOf(answer tristate.State) error {
-	return map[tristate.State]error{tristate.False: exitFalse, tristate.Unknown: exitUnknown}[answer]
+	return map[tristate.State]error{tristate.False: Status(2), tristate.Unknown: Status(3)}[answer]
 }
 
 // Run runs a command and returns the exit status of the program: 0, that of a Status, or

@@ -3,6 +3,7 @@
 package machineflags
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -75,10 +76,8 @@ func (c *Flags) Complete(cmd *cobra.Command) {
 
 // SetUp configures a logger as the flags say.
 func (c *Flags) SetUp(log *logrus.Logger, out io.Writer) error {
-	if err := cli.OneOf("log-level", c.LogLevel, logLevels...); err != nil {
-		return err
-	}
-	if err := cli.OneOf("log-format", c.LogFormat, logFormats...); err != nil {
+	err := cmp.Or(cli.OneOf("log-level", c.LogLevel, logLevels...), cli.OneOf("log-format", c.LogFormat, logFormats...))
+	if err != nil {
 		return err
 	}
 	level, err := logrus.ParseLevel(c.LogLevel)

@@ -123,21 +123,16 @@ const others = "others"
 // reduced leaves out managed fields and what others have added of a NodeFeature, a list of them
 // or an event with one. Any other text is returned as it is.
 func reduced(text []byte) []byte {
-	var kind struct {
-		Kind   string
-		Object metav1.TypeMeta
-	}
-	if json.Unmarshal(text, &kind) != nil {
-		return text
-	}
-	switch {
-	case kind.Kind == "NodeFeature", kind.Kind == "NodeFeatureList", kind.Kind == "" && kind.Object.Kind == "NodeFeature":
-	default:
-		return text
-	}
 	var whole used
 	if json.Unmarshal(text, &whole) != nil {
 		return text // decoding it tells what is wrong
+	}
+	kind := whole.Kind
+	if kind == "" && whole.Object != nil {
+		kind = whole.Object.Kind
+	}
+	if kind != "NodeFeature" && kind != "NodeFeatureList" {
+		return text
 	}
 	less, err := json.Marshal(&whole)
 	if err != nil {

@@ -86,8 +86,7 @@ func (c *client) object(r rest.Result) (*v1alpha1.NodeFeature, error) {
 // apply is a server-side apply: it creates the object where there is none, and takes
 // over fields that others have set.
 func (c *client) apply(ctx context.Context, want *v1alpha1.NodeFeature) (*v1alpha1.NodeFeature, error) {
-	force := true
-	return c.patch(ctx, types.ApplyPatchType, want, &force)
+	return c.patch(ctx, types.ApplyPatchType, want, new(true))
 }
 
 // replaceSpec makes the spec as it should be, whatever others have added to it.

@@ -217,8 +217,8 @@ func (p *Publisher) checkKept(ctx context.Context) error {
 	if p.cache == nil {
 		return nil
 	}
-	end := time.NewTimer(keptFor)
-	defer end.Stop()
+	ctx, cancel := context.WithTimeout(ctx, keptFor)
+	defer cancel()
 	for {
 		switch now := p.cache.current(); {
 		case now == nil:
@@ -233,8 +233,6 @@ func (p *Publisher) checkKept(ctx context.Context) error {
 		}
 		select {
 		case <-p.cache.changed:
-		case <-end.C:
-			return nil
 		case <-ctx.Done():
 			return nil
 		}
