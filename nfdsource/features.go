@@ -20,19 +20,6 @@ import (
 	"gdr-features/verdict"
 )
 
-// pciFeatures returns the raw features of the source gdr-pci: instances function, every PCI
-// function. names are product names from the machine's pci.ids, by function; they
-// take precedence over our own.
-func pciFeatures(functions []pci.Function, names map[pci.Address]string) *v1alpha1.Features {
-	f := v1alpha1.NewFeatures()
-	f.Instances["function"] = features.Instances(functions, func(fn *pci.Function) features.Attrs {
-		a := function(fn)
-		a.Text("name", names[fn.Address])
-		return a
-	})
-	return f
-}
-
 // function returns one PCI function:
 //   - address, name, pcieRoot, numaNode, iommuGroup; vendor and device with four
 //     hexadecimal digits, class with six;
@@ -75,15 +62,6 @@ func function(f *pci.Function) features.Attrs {
 	return a
 }
 
-// rdmaFeatures returns the raw features of the source gdr-rdma: instances device, every RDMA
-// device, and port, every port of every device.
-func rdmaFeatures(devices []rdma.Device) *v1alpha1.Features {
-	f := v1alpha1.NewFeatures()
-	f.Instances["device"] = features.Instances(devices, device)
-	f.Instances["port"] = ports(devices)
-	return f
-}
-
 // device returns one RDMA device: rdma, its name; address, of its PCI function;
 // nodeType, firmware, board (the PSID), and netdevs, the names of the network
 // devices of its function with "," between them.
@@ -114,15 +92,7 @@ func ports(devices []rdma.Device) v1alpha1.InstanceFeatureSet {
 	return v1alpha1.NewInstanceFeatures(all...)
 }
 
-// kmodFeatures returns the raw features of the source gdr-kmod: attributes state. families are
-// those that count.
-func kmodFeatures(st *kmod.State, system *platform.State, families family.Table) *v1alpha1.Features {
-	f := v1alpha1.NewFeatures()
-	f.Attributes["state"] = v1alpha1.NewAttributeFeatures(drivers(st, system, families))
-	return f
-}
-
-// drivers returns the state of the drivers. Facts are "true" or "false":
+// drivers returns the state of the drivers for the families that count. Facts are "true" or "false":
 //   - driverLoaded, driverOpen and driverVersion of the NVIDIA GPU driver;
 //   - peermem, a peer memory client for GPU memory is registered; peermemBy, the
 //     evidence; peermemModule, the state of nvidia_peermem ("live", "absent");

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
 
@@ -31,13 +32,21 @@ func readNode(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha
 	return f, r.Problems, nil
 }
 
-// readPCI reads the PCI functions and their tree, from /sys/bus/pci/devices.
+// readPCI reads the PCI functions and their tree, from /sys/bus/pci/devices. Names from the
+// machine's pci.ids take precedence over our own.
 func readPCI(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha1.Features, []error, error) {
 	inv, err := scanPCI(ctx, fs, families, source.What{Details: true})
 	if err != nil {
 		return nil, nil, err
 	}
-	return pciFeatures(inv.Functions, names.Read(ctx, fs)), inv.Problems, nil
+	names := names.Read(ctx, fs)
+	f := v1alpha1.NewFeatures()
+	f.Instances["function"] = features.Instances(inv.Functions, func(fn *pci.Function) features.Attrs {
+		a := function(fn)
+		a.Text("name", names[fn.Address])
+		return a
+	})
+	return f, inv.Problems, nil
 }
 
 // readRDMA reads the RDMA devices, from /sys/class/infiniband. Which ports must be
@@ -53,22 +62,31 @@ func readRDMA(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha
 	if err != nil {
 		inv.Problems = append(inv.Problems, fmt.Errorf("RDMA devices: %w", err))
 	}
-	return rdmaFeatures(inv.Devices), inv.Problems, nil
+	f := v1alpha1.NewFeatures()
+	f.Instances["device"] = features.Instances(inv.Devices, device)
+	f.Instances["port"] = ports(inv.Devices)
+	return f, inv.Problems, nil
 }
 
 // readKmod reads the drivers and what they can do, from /sys/module,
 // /proc/driver/nvidia and /proc/kallsyms. It never fails.
 func readKmod(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha1.Features, []error, error) {
-	var system platform.State
-	state, err := deadline.Async(func() (kmod.State, error) {
-		var functions pci.Inventory // whatever is there, all families are read
-		system = platform.Read(fs, platform.ReadDMI(fs), &functions, source.What{})
-		return kmod.Scan(fs, &functions, families, source.What{}), nil
-	})(ctx)
-	if err != nil {
-		return kmodFeatures(&state, &platform.State{}, families), []error{fmt.Errorf("modules and symbols: %w", err)}, nil
+	type states struct {
+		kmod   kmod.State
+		system platform.State
 	}
-	return kmodFeatures(&state, &system, families), append(state.Problems, system.Problems...), nil
+	got, err := deadline.Async(func() (states, error) {
+		var functions pci.Inventory // whatever is there, all families are read
+		system := platform.Read(fs, platform.ReadDMI(fs), &functions, source.What{})
+		return states{kmod.Scan(fs, &functions, families, source.What{}), system}, nil
+	})(ctx)
+	problems := slices.Concat(got.kmod.Problems, got.system.Problems)
+	if err != nil {
+		problems = []error{fmt.Errorf("modules and symbols: %w", err)}
+	}
+	f := v1alpha1.NewFeatures()
+	f.Attributes["state"] = v1alpha1.NewAttributeFeatures(drivers(&got.kmod, &got.system, families))
+	return f, problems, nil
 }
 
 func scanPCI(ctx context.Context, fs *host.FS, families family.Table, what source.What) (pci.Inventory, error) {
