@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -95,13 +96,8 @@ func (a *app) claim(ctx context.Context, o dra.Options, format string) error {
 	if claim.Template == nil {
 		return cli.StatusOf(tristate.False)
 	}
-	if err := a.printTemplate(claim.Template, format); err != nil {
-		return err
-	}
-	if claim.Attribute != topology.PCIeRoot && claim.Attribute != topology.NUMANode {
-		return cli.StatusOf(tristate.False)
-	}
-	return nil
+	standard := claim.Attribute == topology.PCIeRoot || claim.Attribute == topology.NUMANode
+	return cmp.Or(a.printTemplate(claim.Template, format), cli.StatusOf(tristate.Of(standard)))
 }
 
 func (a *app) printTemplate(t *dra.Template, format string) error {

@@ -147,10 +147,7 @@ func (a *app) env(ctx context.Context, o envOptions) error {
 		return err
 	}
 	state := here.within(limit)
-	if state == tristate.True {
-		return nil
-	}
-	if o.file != "" && o.format != "file" { // the reason must be in the log of a container that fails
+	if state != tristate.True && o.file != "" && o.format != "file" { // the reason must be in the log of a container that fails
 		if _, err := a.err.Write(frameworks.Shell(frameworks.Settings{Notes: here.allNotes()})); err != nil {
 			return err
 		}

@@ -44,12 +44,11 @@ func Output(c *cobra.Command, to *string, help string, formats ...string) {
 // List offers the values of a flag that takes a list of them, separated by commas.
 func List(c *cobra.Command, flag string, values ...string) {
 	offer := func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		given := strings.Split(begun, ",")
-		given = given[:len(given)-1]
+		given := begun[:strings.LastIndex(begun, ",")+1]
 		var lists []string
 		for _, value := range values {
-			if !slices.Contains(given, value) {
-				lists = append(lists, strings.Join(append(given[:len(given):len(given)], value), ","))
+			if !slices.Contains(strings.Split(given, ","), value) {
+				lists = append(lists, given+value)
 			}
 		}
 		return lists, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"os"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -76,39 +75,29 @@ func run(ctx context.Context, file *os.File, handle func(Event)) error {
 	}
 	buf := make([]byte, maxMessage)
 	for {
-		e, ok, err := receive(conn, buf)
-		if ctx.Err() != nil {
+		var n int
+		var from unix.Sockaddr
+		var failed error
+		err := conn.Read(func(fd uintptr) bool {
+			n, from, failed = unix.Recvfrom(int(fd), buf, 0) //nolint:gosec // a file handle
+			return !errors.Is(failed, unix.EAGAIN) && !errors.Is(failed, unix.EINTR)
+		})
+		switch {
+		case ctx.Err() != nil:
 			return nil // the socket was closed because ctx ended
-		}
-		if err != nil {
+		case err != nil:
 			return err
+		case errors.Is(failed, unix.ENOBUFS):
+			handle(Lost)
+			continue
+		case failed != nil:
+			return os.NewSyscallError("recvfrom", failed)
 		}
-		if ok {
+		if sender, is := from.(*unix.SockaddrNetlink); !is || sender.Pid != 0 {
+			continue // not from the kernel
+		}
+		if e, ok := Parse(buf[:n]); ok {
 			handle(e)
 		}
 	}
-}
-
-// receive waits for a message. ok is false for one that is not from the kernel.
-func receive(conn syscall.RawConn, buf []byte) (e Event, ok bool, err error) {
-	var n int
-	var from unix.Sockaddr
-	var failed error
-	err = conn.Read(func(fd uintptr) bool {
-		n, from, failed = unix.Recvfrom(int(fd), buf, 0) //nolint:gosec // a file handle
-		return !errors.Is(failed, unix.EAGAIN) && !errors.Is(failed, unix.EINTR)
-	})
-	switch {
-	case err != nil:
-		return Event{}, false, err
-	case errors.Is(failed, unix.ENOBUFS):
-		return Lost, true, nil
-	case failed != nil:
-		return Event{}, false, os.NewSyscallError("recvfrom", failed)
-	}
-	if sender, is := from.(*unix.SockaddrNetlink); !is || sender.Pid != 0 {
-		return Event{}, false, nil
-	}
-	e, ok = Parse(buf[:n])
-	return e, ok, nil
 }
