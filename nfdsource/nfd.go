@@ -42,16 +42,14 @@ import (
 // is unknown: a device that does not answer must not block the worker.
 const readLimit = 4 * time.Second
 
-// Options says where the machine's files lie. The zero value is the machine
-// itself. NFD's own manifests mount the node's /sys elsewhere, so a worker in a
-// pod sets Sysfs to hostpath.SysfsDir.Path() (NFD, pkg/utils/hostpath); drivers
-// and symbols in /proc are the node's in every pod.
+// Options says where the machine's files lie; the zero value is the machine itself. NFD's manifests
+// mount the node's /sys elsewhere: a worker in a pod sets Sysfs to hostpath.SysfsDir.Path() (NFD,
+// pkg/utils/hostpath). Drivers and symbols in /proc are the node's in every pod.
 type Options = host.Options
 
-// Sources returns all sources, to be handed to source.Register one by one before
-// the worker runs. The first, gdr, is a source of labels too. nicFamilies names the
-// families of NICs to judge the machine by; without any, those of family.Known. It is an
-// error if a name is unknown or a directory cannot be opened.
+// Sources returns all sources, to be handed to source.Register before the worker runs. The first,
+// gdr, is a source of labels too. nicFamilies names the families of NICs to judge by, by default
+// those of family.Known. The error is an unknown name, or a directory that cannot be opened.
 func Sources(o Options, nicFamilies ...string) ([]source.FeatureSource, error) {
 	families := family.Known()
 	if len(nicFamilies) > 0 {
@@ -121,10 +119,9 @@ func (s *featureSource) GetFeatures() *v1alpha1.Features {
 // labelSource is the source gdr, whose attributes are node labels too.
 type labelSource struct{ featureSource }
 
-// GetLabels implements source.LabelSource: the labels that the last Discover
-// found, none where there is no NVIDIA GPU. Each name has its namespace: the worker
-// takes such a name as it is, and would put the name of the source before any
-// other. It never fails.
+// GetLabels implements source.LabelSource: the labels that the last Discover found, none without a
+// GPU. It never fails. Names have their namespace: the worker would put that of the source before
+// any other.
 func (s *labelSource) GetLabels() (source.FeatureLabels, error) {
 	labels := source.FeatureLabels{}
 	for name, value := range s.GetFeatures().Attributes[features.Labels].Elements {
@@ -135,7 +132,6 @@ func (s *labelSource) GetLabels() (source.FeatureLabels, error) {
 	return labels, nil
 }
 
-// Priority implements source.LabelSource. It is that of NFD's own sources: an
-// administrator's custom rules (10) and feature files (20) have the last word on a
-// label.
+// Priority implements source.LabelSource. It is that of NFD's own sources: custom rules (10) and
+// feature files (20) of an administrator have the last word.
 func (s *labelSource) Priority() int { return 0 }

@@ -47,10 +47,9 @@ func newServer(handler http.Handler) *http.Server {
 	return server
 }
 
-// places keeps at most maxConnections. When there is no place for another, one that is not
-// being answered is closed: the oldest of the client that has most. A client that sends its
-// request at once, as a kubelet and Prometheus do, is answered however many connections another
-// opens and sends nothing on, or slowly.
+// places keeps at most maxConnections. For a further one the oldest of the client that has most is
+// closed, but none that is being answered. A client that sends its request at once, as a kubelet
+// and Prometheus do, is answered however many others hang.
 type places struct {
 	mu   sync.Mutex
 	open []net.Conn        // in the order of their arrival

@@ -279,9 +279,9 @@ func (w *worker) succeeded() {
 	}
 }
 
-// details applies the settle time to what is published besides the labels: each
-// function, device and port, versions and findings. A link that goes up and down every second would otherwise
-// cause a write each time, and with it the labels of other people's rules would flap.
+// details applies the settle time to what is published besides the labels: functions, devices,
+// ports, versions and findings. Otherwise a link that goes up and down every second would cause a
+// write each time, and the labels of other people's rules would flap.
 type details struct {
 	settle time.Duration
 

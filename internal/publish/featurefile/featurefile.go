@@ -22,10 +22,9 @@ const (
 	Name = "gdr-features.features"
 	// stateTTL is how long state labels last; they are renewed at half of it.
 	stateTTL = time.Hour
-	// touchFor is how long a file is touched every touchEvery after it was moved in,
-	// unless it is read before. NFD 0.19 acts on the first event in the directory
-	// and ignores all others until its ticker of a second has ticked (source/local,
-	// runNotifier), so one of the events soon after is noticed.
+	// touchFor is how long a file is touched every touchEvery after it was moved in, unless it
+	// is read before. After an event NFD 0.19 ignores others until its ticker of a second has
+	// ticked (source/local, runNotifier).
 	touchFor   = 1100 * time.Millisecond
 	touchEvery = 100 * time.Millisecond
 	// maxFileSize in bytes is what NFD reads (source/local, MaxFeatureFileSize).

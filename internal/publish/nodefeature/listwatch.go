@@ -73,10 +73,9 @@ func (c *client) listWatch(to *objectCache) cache.ListerWatcher {
 			if err != nil {
 				to.failed(ctx, err, false)
 				if resumes {
-					// After an error that it considers temporary, the reflector pauses and resumes;
-					// an API server that has restarted does not know the version to resume from, so
-					// the reflector pauses again before it lists. After other errors it pauses once
-					// and lists.
+					// After an error that is temporary to the reflector it pauses and resumes, and
+					// pauses again before it lists where a restarted API server does not know the
+					// version to resume from. After other errors it pauses once and lists.
 					err = errors.New(err.Error())
 				}
 				return nil, err
