@@ -102,6 +102,14 @@ func (s Said) Of(about Subjects) Said {
 	return s
 }
 
+// OfAny is Of. Nothing is said where there is nothing to speak of.
+func (s Said) OfAny(about Subjects) Said {
+	if !about.Any() {
+		return Said{}
+	}
+	return s.Of(about)
+}
+
 // Steps leaves out those that do not apply here, which are "".
 func Steps(all ...string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(step string) bool { return step == "" })

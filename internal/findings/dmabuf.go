@@ -29,6 +29,10 @@ var dmabuf = check{
 
 func judgeDMABuf(f *judged) finding.Said {
 	off := withoutDMABufInPlugin(f)
+	side, exports := f.GPU.Driver, "exports DMA-BUF"
+	if f.GPU.OpenFrom != 0 {
+		side, exports = "the GPU driver's open kernel modules", "has open kernel modules"
+	}
 	switch has := f.Verdict.DMABuf; {
 	case has == tristate.Unknown:
 		return unknownDMABuf(f)
@@ -42,10 +46,10 @@ func judgeDMABuf(f *judged) finding.Said {
 				"`modprobe "+f.NIC.PeerMemory.Bridge+"`")
 	case f.Verdict.DevicesSay == tristate.True:
 		return finding.OK("the GPU driver %s, and %s can register DMA-BUF (only a transfer proves more)",
-			exports(f), f.NIC.Name)
+			exports, f.NIC.Name)
 	}
 	return finding.OK("%s and %s show everything that DMA-BUF needs (inferred; only a transfer proves it)",
-		gpuSide(f), f.NIC.Name)
+		side, f.NIC.Name)
 }
 
 // unknownDMABuf says what would tell, of the first need that is unknown.
@@ -177,21 +181,6 @@ func sawNeed(f *judged, need verdict.Need) []string {
 	default:
 		return nil
 	}
-}
-
-// gpuSide names what exports DMA-BUF.
-func gpuSide(f *judged) string {
-	if f.GPU.OpenFrom != 0 {
-		return "the GPU driver's open kernel modules"
-	}
-	return f.GPU.Driver
-}
-
-func exports(f *judged) string {
-	if f.GPU.OpenFrom != 0 {
-		return "has open kernel modules"
-	}
-	return "exports DMA-BUF"
 }
 
 // withoutDMABufInPlugin lists the NICs on which some releases of the NCCL plugin do not use

@@ -78,7 +78,7 @@ func identityText(f *judged, gpus finding.Subjects) string {
 		text += "before Linux 6.11 no program then gets a CUDA context, and which kernel this is cannot be read"
 	case strings.Contains(kernel, "-nvidia"):
 		text += "before Linux 6.11 no program then gets a CUDA context, unless the kernel has NVIDIA's patch, as " +
-			"" + kernel + " may"
+			kernel + " may"
 	default:
 		text += "with ACS on, no program gets a CUDA context on a kernel before 6.11, as " + kernel + " is"
 	}
@@ -87,28 +87,18 @@ func identityText(f *judged, gpus finding.Subjects) string {
 
 // orReadACS is advice where it is not known that ACS is on; "" where it is.
 func orReadACS(f *judged) string {
-	if len(f.redirectAbove().Names) > 0 {
+	redirects := func(bridge pci.Address) bool { return f.ACS[bridge] != nil && f.ACS[bridge].Redirect() }
+	above := func(gpu *pci.Function) bool { return slices.ContainsFunc(gpu.Bridges, redirects) }
+	if slices.ContainsFunc(f.Verdict.Identity.GPUs, above) {
 		return ""
 	}
 	return "or run this program as root (CAP_SYS_ADMIN), which can read whether ACS is on"
 }
 
-// redirectAbove names the bridges above GPUs of verdict.Identity that redirect.
-func (f *judged) redirectAbove() (bridges finding.Subjects) {
-	for _, gpu := range f.Verdict.Identity.GPUs {
-		for _, bridge := range gpu.Bridges {
-			if acs := f.ACS[bridge]; acs != nil && acs.Redirect() {
-				bridges.Add(bridge.String())
-			}
-		}
-	}
-	return bridges
-}
-
 // translationNeeded: GPUs share memory with an Arm CPU, and the kernel is older than 6.11, or
 // the platform needs ACS redirect. Passing addresses through is no advice there.
 func translationNeeded(f *judged) bool {
-	return f.Platform.CPU.Arch == "arm64" && f.hasCoherent() && (f.BeforePASID() != tristate.False || len(redirectNeeded(f).Names) > 0)
+	return f.Platform.CPU.Arch == "arm64" && f.hasCoherent() && (f.BeforePASID() != tristate.False || redirectNeeded(f).Any())
 }
 
 func (f *judged) hasCoherent() bool {

@@ -352,7 +352,8 @@ func judgeRDMADevice(f *judged) finding.Said {
 			Of(without).
 			Do("dmesg says why "+f.NIC.Module+" made none", enableRDMA(f))
 	case has == tristate.True:
-		return finding.OK("%s", rdmaNames(f))
+		names := finding.Map(f.devices(), func(d *rdma.Device) string { return d.Name })
+		return finding.OK("%s", strings.Join(names, " "))
 	case has == tristate.False:
 		return finding.Unmet(verdict.NoRDMADevice, "no eligible NIC has an RDMA device").Saw(withoutRDMA(f)...).
 			Do(loadRDMA(f)...)
@@ -380,11 +381,6 @@ func (f *judged) devices() []*rdma.Device {
 		}
 	}
 	return all
-}
-
-// rdmaNames lists the RDMA devices of eligible NICs.
-func rdmaNames(f *judged) string {
-	return strings.Join(finding.Map(f.devices(), func(d *rdma.Device) string { return d.Name }), " ")
 }
 
 func withoutRDMA(f *judged) []string {

@@ -44,13 +44,10 @@ func judgeLevel(f *judged) finding.Said {
 	}
 	far := farGPUs(f)
 	nearest := fmt.Sprintf("the nearest NIC of a GPU is at %v: %s", f.Matrix.Usable.Level, far)
-	switch {
-	case !far.Any():
-		return finding.Said{}
-	case virtual:
-		return finding.Warn("VirtualTopology", "%s"+virtualTree, nearest).Of(far).Do(giveTopology...)
+	if virtual {
+		return finding.Warn("VirtualTopology", "%s"+virtualTree, nearest).OfAny(far).Do(giveTopology...)
 	}
-	return finding.Warn("GPUWithoutNearNIC", "%s", nearest).Of(far).
+	return finding.Warn("GPUWithoutNearNIC", "%s", nearest).OfAny(far).
 		Do("put a NIC below the GPU's PCIe switch, or expect less bandwidth through the CPU")
 }
 
@@ -74,11 +71,6 @@ func unknownLevel(f *judged, virtual bool) finding.Said {
 const mergeNoVFs = "set NCCL_IB_MERGE_VFS=0 beside NCCL_TOPO_FILE: NCCL then looks for each virtual " +
 	"function itself"
 
-func vfsAside(f *judged) bool { return slices.ContainsFunc(f.Matrix.Pairs, f.Matrix.VFAside) }
-
-// guest: this is a virtual machine, as the CPU, the firmware or the PCI tree shows.
-func guest(f *judged) bool { return f.Guest() }
-
 // withoutNUMA are GPUs and NICs of unknown NUMA node, on a machine that has several.
 func withoutNUMA(f *judged) func(*pci.Function) bool {
 	return func(fn *pci.Function) bool {
@@ -99,24 +91,14 @@ func farGPUs(f *judged) (far finding.Subjects) {
 		if !gpu.Counts() || near.Level <= topology.PXB {
 			continue
 		}
-		nearest := near.Functions[0]
-		pair := fmt.Sprintf("GPU%d %s", i, nicOf(f, nearest))
+		nearest := &f.Matrix.NICs[near.NICs[0]]
+		pair := fmt.Sprintf("GPU%d %s", i, cmp.Or(nearest.Name(), nearest.Address()))
 		if near.Level != f.Matrix.Usable.Level {
 			pair += " at " + near.Level.String()
 		}
-		far.Add(pair, sawPlace(gpu.Function), sawPlace(nearest))
+		far.Add(pair, sawPlace(gpu.Function), sawPlace(nearest.Function))
 	}
 	return far
-}
-
-// nicOf is what topo calls the NIC of a function.
-func nicOf(f *judged, of *pci.Function) string {
-	for i := range f.Matrix.NICs {
-		if nic := &f.Matrix.NICs[i]; nic.Function == of {
-			return cmp.Or(nic.Name(), nic.Address())
-		}
-	}
-	return of.Address.String()
 }
 
 var ncclDefault = check{
@@ -127,18 +109,17 @@ var ncclDefault = check{
 
 func judgeNCCLDefault(f *judged) finding.Said {
 	library := f.GPU.Help.Library
-	refused := refusedFile(f)
-	switch isDefault := f.Matrix.Usable.NCCLDefault; {
-	case refused.Any():
-		return finding.Warn("TopologyFileRefused", "%s refuses the topology file and does not start: %s", library,
-			refused).
-			Of(refused).
+	if err := f.Matrix.FileRefused; err != nil {
+		return finding.Warn("TopologyFileRefused", "%s refuses the topology file and does not start: %v", library, err).
+			Saw(finding.Saw(f.Matrix.FileName, err.Error())).
 			Do("correct the file", "`gdr-features topo -o nccl-xml` writes one that "+library+" accepts")
+	}
+	switch isDefault := f.Matrix.Usable.NCCLDefault; {
 	case isDefault == tristate.True:
 		return finding.OK("the default settings of %s allow GPUDirect RDMA for every GPU", library)
 	case isDefault == tristate.Unknown:
 		return finding.Unknown("how %s rates the places of GPUs and NICs is not known", library)
-	case vfsAside(f):
+	case slices.ContainsFunc(f.Matrix.Pairs, f.Matrix.VFAside):
 		return finding.Warn("VirtualTopology", "%s looks for virtual functions at function 00.0 of their bus, "+
 			"where the topology file has none", library).
 			Saw(sawFar(f)...).Do(mergeNoVFs)
@@ -152,13 +133,6 @@ func beyondDefault(f *judged) finding.Said {
 		f.GPU.Help.Library, f.GPU.Help.Limit).
 		Saw(sawFar(f)...).
 		Do("set NCCL_NET_GDR_LEVEL=PHB or SYS and measure: it may be slower than without GPUDirect RDMA")
-}
-
-func refusedFile(f *judged) (why finding.Subjects) {
-	if err := f.Matrix.FileRefused; err != nil {
-		why.Add(err.Error(), finding.Saw(f.Matrix.File.Name, err.Error()))
-	}
-	return why
 }
 
 // sawFar is evidence of the GPUs that are far from their NICs; where none is in the
@@ -184,10 +158,7 @@ var sharedNIC = check{
 	Name: "shared-nic", Sources: []string{pci.Devices}, Codes: []finding.Code{"SharedNearNIC"},
 	Judge: func(f *judged) finding.Said {
 		shared := sharedNearNIC(f)
-		if !shared.Any() {
-			return finding.Said{}
-		}
-		return finding.Warn("SharedNearNIC", "NIC %s", shared).Of(shared).
+		return finding.Warn("SharedNearNIC", "NIC %s", shared).OfAny(shared).
 			Do("compare with the board's manual and with nodes of the same model: if the board has one NIC for each " +
 				"GPU, ask the vendor for firmware of the PCIe switch (some Gen4 switches show virtual bridges that hide " +
 				"the real tree)")

@@ -24,7 +24,7 @@ var link = check{
 func judgeLinks(f *judged) finding.Said {
 	if slow := degraded(f); slow.Any() {
 		warning := finding.Warn("LinkDegraded", "%s", slow).Of(slow)
-		if guest(f) {
+		if f.Guest() {
 			return warning.Do("look on the hypervisor, which shows the real link: there, "+reseat, coldBoot)
 		}
 		return warning.Do(reseat, coldBoot)
@@ -32,7 +32,7 @@ func judgeLinks(f *judged) finding.Said {
 	full, unread := 0, finding.Subjects{}
 	for _, l := range f.Verdict.Links {
 		switch {
-		case l.Near && l.Full == tristate.Unknown && !guest(f): // a guest's links need not be real
+		case l.Near && l.Full == tristate.Unknown && !f.Guest(): // a guest's links need not be real
 			unread.Add(nameOf(f, &l))
 		case l.Full == tristate.True && !l.Between:
 			full++

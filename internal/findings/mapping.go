@@ -17,11 +17,8 @@ import (
 // perhapsExcluded is about GPUs that the driver is bound to and may not drive.
 func perhapsExcluded(f *judged) finding.Said {
 	gpus := f.excluded(tristate.Unknown)
-	if !gpus.Any() {
-		return finding.Said{}
-	}
 	return finding.Unread("whether the %s driver excludes these GPUs cannot be read: %s", f.GPU.Help.Vendor, gpus).
-		Of(gpus).Do(seeProblems)
+		OfAny(gpus).Do(seeProblems)
 }
 
 // excluded lists the GPUs of the judged family that are bound to its driver and of which it is
@@ -41,12 +38,9 @@ func (f *judged) excluded(is tristate.State) (gpus finding.Subjects) {
 
 func virtualGPU(f *judged) finding.Said {
 	gpus := virtualGPUs(f)
-	if !gpus.Any() {
-		return finding.Said{}
-	}
 	return finding.Unread("these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, "+
 		"and no file says whether these are among them: %s", gpus).
-		As("VirtualGPU").Of(gpus).
+		As("VirtualGPU").OfAny(gpus).
 		Do("pass a whole GPU through to this virtual machine", "or measure with `ib_write_bw --use_cuda`")
 }
 
@@ -83,23 +77,17 @@ func perhapsWithheld(f *judged) finding.Said {
 
 func unmapped(f *judged) finding.Said {
 	pairs := unmappedPairs(f)
-	if !pairs.Any() {
-		return finding.Said{}
-	}
 	return finding.Fail("DriverRefusesPlace", "GPU driver %s does not map the memory of these GPUs over PCIe "+
 		"for %s NICs at their place: %s",
 		gpuDriverVersion(f), f.NIC.Name, pairs).
-		Of(pairs).Saw(topoOverride(f)...).Do(allowMapping(f)...)
+		OfAny(pairs).Saw(topoOverride(f)...).Do(allowMapping(f)...)
 }
 
 func perhapsUnmapped(f *judged) finding.Said {
 	pairs := unmappedPairs(f)
-	if !pairs.Any() {
-		return finding.Said{}
-	}
 	return finding.Unread("whether the GPU driver maps GPU memory over PCIe for %s NICs depends on its "+
 		"version, its parameters and the IOMMU groups, "+
-		"not all of which can be read: %s", f.NIC.Name, pairs).Of(pairs).
+		"not all of which can be read: %s", f.NIC.Name, pairs).OfAny(pairs).
 		Do("run it where /proc/driver/nvidia is visible: on the host, or in a container whose runtime does not " +
 			"hide it")
 }
@@ -129,7 +117,7 @@ func unmappedPairs(f *judged) (pairs finding.Subjects) {
 				nics = append(nics, n.Function)
 			}
 		}
-		if len(nics) == 0 || slices.ContainsFunc(nics, func(n *pci.Function) bool { return f.maps(gpu, n) == tristate.True }) {
+		if len(nics) == 0 || slices.ContainsFunc(nics, func(n *pci.Function) bool { return f.MapsOverPCIe(gpu.Function, n) == tristate.True }) {
 			continue
 		}
 		pairs.Add(fmt.Sprintf("%s (%s) and %s (%s)", f.named(gpu.Function), groupName(gpu.Function), f.named(nics[0]),
@@ -137,11 +125,6 @@ func unmappedPairs(f *judged) (pairs finding.Subjects) {
 			sawGroup(gpu.Function), sawGroup(nics[0]), sawPlace(gpu.Function), sawPlace(nics[0]))
 	}
 	return pairs
-}
-
-// maps reports whether the driver maps a coherent GPU's memory over PCIe for a function.
-func (f *judged) maps(gpu topology.GPU, peer *pci.Function) tristate.State {
-	return f.MapsOverPCIe(gpu.Function, peer)
 }
 
 func groupName(fn *pci.Function) string {

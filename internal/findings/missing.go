@@ -30,12 +30,9 @@ var verbsEntry = check{
 	Name: "verbs-entry", Sources: []string{verbs.Class}, Codes: []finding.Code{"VerbsEntryMissing"},
 	Judge: func(f *judged) finding.Said {
 		without := withoutEntry(f)
-		if !without.Any() {
-			return finding.Said{}
-		}
 		return finding.Warn("VerbsEntryMissing", "no program can use %s: a port is ACTIVE, but the kernel made no "+
 			"entry in /sys/class/infiniband_verbs", without).
-			Of(without).
+			OfAny(without).
 			Do("`dmesg | grep uverbs` says why",
 				"when no job uses the NIC, write its address to unbind and then to bind in "+
 					"/sys/bus/pci/drivers/"+f.NIC.Drivers[0]+", or reboot")

@@ -120,11 +120,13 @@ func judgeModules(f *judged) finding.Said {
 // holder returns the client that holds a module of the RDMA core on a node whose NICs
 // lack a driver or RDMA device; "" for none.
 func (f *judged) holder() (client, core string) {
-	if f.Verdict.NICDriven != tristate.False && f.Verdict.RDMADevice != tristate.False || allNICsPassedThrough(f) {
+	switch {
+	case f.Verdict.NICDriven != tristate.False && f.Verdict.RDMADevice != tristate.False,
+		allNICsPassedThrough(f), !f.NIC.PeerMemory.Core:
 		return "", ""
 	}
 	for _, core := range [...]string{"ib_uverbs", "ib_core"} {
-		for _, client := range peerModules(f) {
+		for _, client := range f.GPU.Client.Modules {
 			if slices.Contains(f.advised().Holders[core], client) {
 				return client, core
 			}

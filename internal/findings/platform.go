@@ -1,7 +1,6 @@
 package findings
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,7 +73,7 @@ func judgeACS(f *judged) finding.Said {
 	case "":
 		return unreadACS(f)
 	case "redirect":
-		if redirectAcross(f) {
+		if f.redirectOn(topology.GPU.Crossing, notCoherent).Any() {
 			return slowRedirect(f)
 		}
 		return harmlessRedirect(f)
@@ -122,7 +121,7 @@ func slowRedirect(f *judged) finding.Said {
 		"to the root complex by %s", on).
 		Of(on)
 	switch passed := passedThrough(f); {
-	case guest(f):
+	case f.Guest():
 		return slow.
 			Do("leave it on in a virtual machine: on the hypervisor, enable ATS of the NIC" + enableATS(f) + " and " +
 				"ACS Direct Translated P2P on the switch ports above GPU and NIC")
@@ -144,18 +143,15 @@ func enableATS(f *judged) string {
 	return ""
 }
 
-func unreadBridges(f *judged) (bridges finding.Subjects) {
-	for _, bridge := range f.bridges(topology.GPU.Between, anyGPU, func(acs *pci.ACS) bool { return acs == nil }) {
-		bridges.Add(bridge.String(), finding.Saw(bridge.File(pci.ConfigFile), ""))
-	}
-	return bridges
+func unreadBridges(f *judged) finding.Subjects {
+	return f.bridges(topology.GPU.Between, anyGPU, func(acs *pci.ACS) bool { return acs == nil })
 }
 
 // redirecting names the bridges that redirect, as gdr.acs=redirect says that some do: where it
 // slows down a GPU, those that its traffic crosses between two of their ports, otherwise all
 // between GPU and NIC. ACSRedirect goes by the former.
 func redirecting(f *judged) finding.Subjects {
-	if across := f.redirectOn(topology.GPU.Crossing, notCoherent); len(across.Names) > 0 {
+	if across := f.redirectOn(topology.GPU.Crossing, notCoherent); across.Any() {
 		return across
 	}
 	return f.redirectOn(topology.GPU.Between, anyGPU)
@@ -166,29 +162,18 @@ func redirecting(f *judged) finding.Subjects {
 // functions a pattern of bits (rdma-core kernel-boot/rdma_topo, compute_acs).
 func redirectNeeded(f *judged) finding.Subjects { return f.redirectOn(topology.GPU.Between, coherent) }
 
-// redirectAcross: a bridge redirects traffic that would otherwise not reach the root complex,
-// on a platform that does not need it.
-func redirectAcross(f *judged) bool {
-	return len(f.redirectOn(topology.GPU.Crossing, notCoherent).Names) > 0
-}
-
 func anyGPU(topology.GPU) bool        { return true }
 func coherent(g topology.GPU) bool    { return g.Coherent() }
 func notCoherent(g topology.GPU) bool { return !g.Coherent() }
 
 // redirectOn names the bridges of some GPUs that redirect.
-func (f *judged) redirectOn(of func(topology.GPU) []pci.Address, which func(topology.GPU) bool) (bridges finding.Subjects) {
-	redirects := func(acs *pci.ACS) bool { return acs != nil && acs.Redirect() }
-	for _, bridge := range f.bridges(of, which, redirects) {
-		bridges.Add(bridge.String(), finding.Saw(bridge.File(pci.ConfigFile), fmt.Sprintf("ACSCtl %04x",
-			f.ACS[bridge].Control)))
-	}
-	return bridges
+func (f *judged) redirectOn(of func(topology.GPU) []pci.Address, which func(topology.GPU) bool) finding.Subjects {
+	return f.bridges(of, which, func(acs *pci.ACS) bool { return acs != nil && acs.Redirect() })
 }
 
 // bridges lists the bridges of some GPUs and their nearest NICs whose ACS, nil when it
 // could not be read, is as asked for, by address.
-func (f *judged) bridges(of func(topology.GPU) []pci.Address, which func(topology.GPU) bool, is func(*pci.ACS) bool) []pci.Address {
+func (f *judged) bridges(of func(topology.GPU) []pci.Address, which func(topology.GPU) bool, is func(*pci.ACS) bool) (found finding.Subjects) {
 	var all []pci.Address
 	for _, gpu := range f.Matrix.GPUs {
 		for _, bridge := range of(gpu) {
@@ -198,7 +183,10 @@ func (f *judged) bridges(of func(topology.GPU) []pci.Address, which func(topolog
 		}
 	}
 	slices.SortFunc(all, pci.Address.Compare)
-	return all
+	for _, bridge := range all {
+		found.Add(bridge.String(), f.sawACS(bridge))
+	}
+	return found
 }
 
 // passedThrough lists the GPUs and NICs that are given to virtual machines, which ACS
@@ -214,12 +202,9 @@ var dataDirect = check{
 	}, Codes: []finding.Code{"DataDirectApart"},
 	Judge: func(f *judged) finding.Said {
 		apart := dataDirectApart(f)
-		if !apart.Any() {
-			return finding.Said{}
-		}
 		return finding.Warn("DataDirectApart", "a GPU and the data-direct function beside it are not in one IOMMU "+
 			"group, so that DMA-BUF over it is refused: %s", apart).
-			Of(apart).Do(rightACS...)
+			OfAny(apart).Do(rightACS...)
 	},
 }
 
@@ -235,11 +220,11 @@ var rightACS = []string{
 // ACS makes the groups. In a virtual machine they are the hypervisor's.
 func dataDirectApart(f *judged) (pairs finding.Subjects) {
 	for _, gpu := range f.Matrix.GPUs {
-		if guest(f) || !gpu.Counts() || !gpu.Coherent() {
+		if f.Guest() || !gpu.Counts() || !gpu.Coherent() {
 			continue
 		}
 		beside := f.dataDirectBeside(gpu)
-		if len(beside) > 0 && inTwoGroups(gpu.Function, beside[0]) && f.maps(gpu, beside[0]) != tristate.True {
+		if len(beside) > 0 && inTwoGroups(gpu.Function, beside[0]) && f.MapsOverPCIe(gpu.Function, beside[0]) != tristate.True {
 			pairs.Add(f.named(gpu.Function)+" and "+f.named(beside[0]), sawGroup(gpu.Function),
 				sawGroup(beside[0]))
 		}
@@ -268,8 +253,8 @@ func sawGroup(fn *pci.Function) string {
 var numa = check{
 	Name: "numa", Sources: []string{platform.NUMABalancingFile}, Codes: []finding.Code{"NUMABalancing"},
 	Judge: func(f *judged) finding.Said {
-		switch mode, known := balancingMode(f); {
-		case !known:
+		switch mode, err := strconv.Atoi(f.Platform.NUMABalancing); {
+		case err != nil, f.PCI.NUMANodes <= 1: // with one node it does not matter
 			return finding.Said{}
 		case mode&1 != 0: // 2 is memory tiering alone
 			return finding.Warn("NUMABalancing", "automatic NUMA balancing moves pages between nodes, which makes "+
@@ -280,12 +265,6 @@ var numa = check{
 		}
 		return finding.OK("automatic NUMA balancing is off")
 	},
-}
-
-// balancingMode is not known on a machine with one node, where it does not matter.
-func balancingMode(f *judged) (mode int, ok bool) {
-	mode, err := strconv.Atoi(f.Platform.NUMABalancing)
-	return mode, err == nil && f.PCI.NUMANodes > 1
 }
 
 // rootComplex: what the CPU does with traffic between a GPU and a NIC.

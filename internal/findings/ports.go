@@ -50,30 +50,31 @@ func somePortsActive(f *judged, idle finding.Subjects) finding.Said {
 		return finding.OK("%s", text)
 	}
 	others := finding.Unknown("%s; others: %s", text, idle)
-	if anyDown(f) {
+	down := func(p rdma.DevicePort) bool { return p.Usable() == tristate.False }
+	if slices.ContainsFunc(f.ports(), down) {
 		others = finding.Warn("PortDown", "%s; others: %s", text, idle)
 	}
 	return others.Of(idle).Do(portFixes(f)...)
 }
 
-// eachPort calls do for the ports of the eligible NICs.
-func (f *judged) eachPort(do func(d *rdma.Device, p rdma.Port)) {
+// ports are those of the eligible NICs.
+func (f *judged) ports() (all []rdma.DevicePort) {
 	for _, d := range f.devices() {
 		for _, p := range d.Ports {
-			do(d, p)
+			all = append(all, rdma.DevicePort{Port: p, Device: d})
 		}
 	}
+	return all
 }
 
 func activePorts(f *judged) string {
-	active, total := 0, 0
-	f.eachPort(func(_ *rdma.Device, p rdma.Port) {
-		total++
+	active, ports := 0, f.ports()
+	for _, p := range ports {
 		if p.Active() {
 			active++
 		}
-	})
-	return fmt.Sprintf("%d of %s ACTIVE", active, show.Count(total, "port"))
+	}
+	return fmt.Sprintf("%d of %s ACTIVE", active, show.Count(len(ports), "port"))
 }
 
 func linkLayer(f *judged) string {
@@ -83,27 +84,22 @@ func linkLayer(f *judged) string {
 	return ", " + f.Verdict.Link
 }
 
-func anyDown(f *judged) (down bool) {
-	f.eachPort(func(_ *rdma.Device, p rdma.Port) { down = down || p.Usable() == tristate.False })
-	return down
-}
-
 // idlePorts names the ports that are not active: first those that are down, then
 // those that may be.
 func idlePorts(f *judged) (idle finding.Subjects) {
 	var unread []string
-	f.eachPort(func(d *rdma.Device, p rdma.Port) {
-		name := fmt.Sprintf("%s/%d %s", d.Name, p.Number, PortState(p))
+	for _, p := range f.ports() {
+		name := fmt.Sprintf("%s/%d %s", p.Device.Name, p.Number, PortState(p.Port))
 		switch p.Usable() {
 		case tristate.False:
 			idle.Names = append(idle.Names, name)
 		case tristate.Unknown:
 			unread = append(unread, name)
 		case tristate.True:
-			return
+			continue
 		}
-		idle.Evidence = append(idle.Evidence, SawPort(d, p))
-	})
+		idle.Evidence = append(idle.Evidence, SawPort(p.Device, p.Port))
+	}
 	idle.Names = append(idle.Names, unread...)
 	return idle
 }
@@ -124,12 +120,12 @@ func PortState(p rdma.Port) string {
 
 // portFixes says what the ports that are not active need, without repeating itself.
 func portFixes(f *judged) (fixes []string) {
-	f.eachPort(func(_ *rdma.Device, p rdma.Port) {
-		if fix := portFix(p, f); !p.Active() && !slices.Contains(fixes, fix) {
-			fixes = append(fixes, fix)
+	for _, p := range f.ports() {
+		if !p.Active() {
+			fixes = append(fixes, portFix(p.Port, f))
 		}
-	})
-	return fixes
+	}
+	return finding.Unique(fixes)
 }
 
 // portFix goes by the port's physical state.
@@ -168,10 +164,7 @@ var nearPort = check{
 	}, Codes: []finding.Code{"NearPortDown"},
 	Judge: func(f *judged) finding.Said {
 		down := nearPortsDown(f)
-		if !down.Any() {
-			return finding.Said{}
-		}
-		return finding.Warn("NearPortDown", "a GPU cannot use its nearest NIC: %s", down).Of(down).
+		return finding.Warn("NearPortDown", "a GPU cannot use its nearest NIC: %s", down).OfAny(down).
 			Do(nearNICUp(f), "until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA",
 				withoutDirectNIC(f))
 	},

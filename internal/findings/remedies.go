@@ -22,14 +22,6 @@ func gpuDriverState(f *judged) kmod.Driver { return f.Kmod.Drivers[f.GPU.Name] }
 // families returns the table in use.
 func families(f *judged) family.Table { return f.Families.OrDefault() }
 
-// peerModules are the peer memory clients that serve these NICs.
-func peerModules(f *judged) []string {
-	if f.NIC.PeerMemory.Core {
-		return f.GPU.Client.Modules
-	}
-	return nil
-}
-
 // newerStack is what registers DMA-BUF for these NICs.
 func newerStack(f *judged) string {
 	if stack := f.NIC.Help.DMABufStack; stack != "" {
@@ -207,7 +199,7 @@ func passthroughIOMMU(f *judged) string {
 	case slices.Contains(f.Platform.CommandLine, word):
 		return "the kernel was booted with " + word + ", but these groups are translated: a later word of its " +
 			"command line, an untrusted port or a driver's own choice set them otherwise (dmesg, Default domain type)"
-	case guest(f):
+	case f.Guest():
 		return "in this virtual machine: boot with " + word + ", or configure the hypervisor without a virtual IOMMU"
 	}
 	return "boot with " + word + ", as " + f.GPU.Help.Vendor + " recommends for GPUDirect RDMA (devices given " +
