@@ -10,25 +10,21 @@ import (
 // for others: then the port of one NIC does not help the GPU of another. It returns what the
 // pairs lack that come furthest, and these. Elsewhere it is met, as far as the steps are.
 func (j *judge) apart() (lack Step, pairs []*topology.Pair) {
-	lack = Step{"port", tristate.True, NoActivePort}
-	mixed := false
+	met, mixed := Step{"port", tristate.True, NoActivePort}, false
 	j.each(func(of *topology.Pair) { mixed = mixed || of.Allowed != tristate.True })
 	if !mixed || j.Reachable != tristate.True {
-		return lack, nil
+		return met, nil
 	}
 	most := -1
 	j.each(func(of *topology.Pair) {
 		steps := j.stepsOf(of)
 		n := progress(steps)
 		if n > most {
-			most, pairs = n, nil
-			switch {
-			case n < len(steps):
+			most, lack, pairs = n, met, nil
+			if n < len(steps) {
 				lack = steps[n]
-			case n == len(steps):
-				lack = Step{"port", tristate.Unknown, NoActivePort}
-			default:
-				lack = Step{"port", tristate.True, NoActivePort}
+			} else if n == len(steps) {
+				lack.Met = tristate.Unknown
 			}
 		}
 		if n == most {

@@ -30,13 +30,13 @@ const (
 	TopoCheckNotListed                         // the driver does not have the parameter
 )
 
-// topoCheckOf returns the parameter of the loaded driver.
-func topoCheckOf(params kmod.Params, unread bool) TopoCheck {
-	value, listed := params[kmod.TopoOverride]
+// TopoCheck returns the parameter of the loaded driver.
+func (node *Node) TopoCheck() TopoCheck {
+	value, listed := node.Kmod.Params[kmod.TopoOverride]
 	switch {
-	case unread:
+	case node.Kmod.ParamsUnread:
 		return TopoCheckUnread
-	case params == nil:
+	case node.Kmod.Params == nil:
 		return TopoCheckNotRecorded
 	case !listed:
 		return TopoCheckNotListed
@@ -73,8 +73,10 @@ func (d DirectPCI) Valid() tristate.State {
 		return equal
 	case major >= 595 && d.Parameter == TopoCheckNotListed:
 		return later
+	case major >= 595 && equal != later:
+		return tristate.Unknown
 	case major >= 595:
-		return alike(equal, later)
+		return equal
 	case major >= 580 && d.Parameter == TopoCheckUnread:
 		return tristate.Unknown // it may refuse every place
 	case !listed && equal != tristate.True:
@@ -85,14 +87,6 @@ func (d DirectPCI) Valid() tristate.State {
 		return tristate.True
 	}
 	return equal
-}
-
-// alike is what two rules both say.
-func alike(a, b tristate.State) tristate.State {
-	if a == b {
-		return a
-	}
-	return tristate.Unknown
 }
 
 // sameGroup: one IOMMU group has both functions, or neither is in any.

@@ -154,9 +154,9 @@ func (node *Node) DoubtATS(nic *pci.Function) Doubt {
 		return NoDoubt
 	case tristate.False:
 		return Unproven
-	case tristate.Unknown:
+	default:
+		return Suspect
 	}
-	return Suspect
 }
 
 // EmulatedPairs are the eligible GPUs and NICs with RDMA devices of a virtual machine whose

@@ -58,7 +58,7 @@ type judge struct {
 type asker func(*Node, *family.GPU, *pci.Function) tristate.State
 
 // judged asks all that is to be judged of two families, each question after those it rests on.
-func (node *Node) judged(g *family.GPU, n *family.NIC, drives asker) Judged {
+func (node *Node) judged(g *family.GPU, n *family.NIC, drives asker) *Judged {
 	j := &judge{Node: node, Judged: Judged{GPU: g, NIC: n}, driven: map[*pci.Function]tristate.State{}}
 	for i := range node.Matrix.GPUs {
 		if gpu := &node.Matrix.GPUs[i]; gpu.Counts() && gpu.GPU == g {
@@ -77,7 +77,7 @@ func (node *Node) judged(g *family.GPU, n *family.NIC, drives asker) Judged {
 	j.Identity, j.BelowEmulated = j.identity(), j.belowEmulated()
 	j.Doubt = j.doubt()
 	j.steps = j.stepsOfAll()
-	return j.Judged
+	return &j.Judged
 }
 
 // ways counts the ways to GPU memory that are there.

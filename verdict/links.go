@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"slices"
 	"sync"
 
 	"gdr-features/source/pci"
@@ -70,10 +71,8 @@ func (node *Node) links() []Link {
 // nearFunctions are the eligible GPUs and their nearest NICs, once each. In the place of a virtual
 // function stands its physical one, which has the link.
 func (node *Node) nearFunctions() (all []*pci.Function) {
-	seen := map[*pci.Function]bool{}
 	add := func(fn *pci.Function) {
-		if !seen[fn] {
-			seen[fn] = true
+		if !slices.Contains(all, fn) {
 			all = append(all, fn)
 		}
 	}

@@ -1,6 +1,8 @@
 package verdict
 
 import (
+	"slices"
+
 	"gdr-features/internal/version"
 	"gdr-features/source/pci"
 	"gdr-features/topology"
@@ -17,9 +19,6 @@ func (node *Node) MapsOverPCIe(gpu, peer *pci.Function) tristate.State {
 		Bridge: node.commonBridge(gpu, peer),
 	}.Valid()
 }
-
-// TopoCheck returns the parameter of NVIDIA's driver that decides on places.
-func (node *Node) TopoCheck() TopoCheck { return topoCheckOf(node.Kmod.Params, node.Kmod.ParamsUnread) }
 
 // commonBridge: two functions have a bridge above them in common.
 func (node *Node) commonBridge(a, b *pci.Function) tristate.State {
@@ -80,25 +79,21 @@ func (node *Node) VirtualGPU(gpu *pci.Function) bool {
 // NVIDIA/nvtrust#109), no file tells the mode, and devices reach no private memory of the guest.
 // True without such a GPU.
 func (j *judge) ownMemory() tristate.State {
-	answer, found := tristate.False, false
-	for _, gpu := range j.gpus {
-		if j.driven[gpu] == tristate.False {
-			continue
-		}
-		found = true
-		switch {
-		case j.Platform.Confidential != "", j.VirtualGPU(gpu):
-			answer = tristate.Or(answer, tristate.Unknown)
-		case gpu.Coherent():
-			answer = tristate.True
-		default:
-			answer = tristate.Or(answer, tristate.Not(j.denied()))
-		}
-	}
-	if !found {
+	driven := func(gpu *pci.Function) bool { return j.driven[gpu] != tristate.False }
+	if !slices.ContainsFunc(j.gpus, driven) {
 		return tristate.True
 	}
-	return j.unlessUnidentified(answer)
+	return j.anyGPU(func(gpu *pci.Function) tristate.State {
+		switch {
+		case !driven(gpu):
+			return tristate.False
+		case j.Platform.Confidential != "", j.VirtualGPU(gpu):
+			return tristate.Unknown
+		case gpu.Coherent():
+			return tristate.True
+		}
+		return tristate.Not(j.denied())
+	})
 }
 
 // denied: the driver maps GPU memory for no PCI device.

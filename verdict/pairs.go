@@ -11,9 +11,8 @@ import (
 )
 
 // pairs judges the pairs of families with eligible functions on the machine, or all if that is unknown.
-func (node *Node) pairs(drives asker) []Judged {
+func (node *Node) pairs(drives asker) (all []*Judged) {
 	table := node.PCI.Families(node.Families.OrDefault())
-	all := make([]Judged, 0, len(table.GPUs)*len(table.NICs))
 	for _, g := range table.GPUs {
 		for _, n := range table.NICs {
 			all = append(all, node.judged(g, n, drives))
@@ -32,14 +31,6 @@ func furthest(all []*Judged) *Judged {
 		}
 	}
 	return best
-}
-
-func pointers(pairs []Judged) []*Judged {
-	all := make([]*Judged, len(pairs))
-	for i := range pairs {
-		all[i] = &pairs[i]
-	}
-	return all
 }
 
 // progress is the index of the first step that is proven missing, the number of steps where none
@@ -243,10 +234,10 @@ type Other struct {
 }
 
 // others returns the other families of GPUs with eligible ones.
-func (node *Node) others(judged *family.GPU, pairs []Judged) (all []Other) {
+func (node *Node) others(judged *family.GPU, pairs []*Judged) (all []Other) {
 	byGPU := map[*family.GPU][]*Judged{}
-	for i := range pairs {
-		byGPU[pairs[i].GPU] = append(byGPU[pairs[i].GPU], &pairs[i])
+	for _, j := range pairs {
+		byGPU[j.GPU] = append(byGPU[j.GPU], j)
 	}
 	delete(byGPU, judged)
 	for _, gpu := range node.Matrix.GPUs {

@@ -130,7 +130,7 @@ func judgeBy(node *Node, drives asker) Verdict {
 	v.Capable, why = node.capable()
 	v.Steps = []Step{{"hardware", v.Capable, why}}
 	if pairs := node.pairs(drives); len(pairs) > 0 {
-		v.Judged = *furthest(pointers(pairs))
+		v.Judged = *furthest(pairs)
 		if node.here(&v.Judged) {
 			v.Peermem, v.DMABuf = v.peermem, v.dmabuf
 		}
