@@ -12,26 +12,24 @@ import (
 // expectedCheck is what --expect adds. Its sources differ from finding to finding.
 var expectedCheck = check{Name: Expected, Codes: []finding.Code{"NoMachineType", finding.Unreadable, "Deviation"}}
 
-// expected compares the machine with what is expected of it: one finding for each
-// expectation that is not proven to be met, or a single one if the machine is as
-// expected.
-func (f *judged) expected() []finding.Finding {
-	r := f.Expected
+// expectations are the checks of what is expected: one for each expectation that is not proven to
+// be met, or a single one if the machine is as expected.
+func expectations(r *expect.Result) (all []check) {
 	switch {
 	case r == nil, r.Type == "" && r.Machine == "": // without --expect
 		return nil
 	case r.Type == "":
-		return f.expectation(noType(r), []string{platform.DMIDir, pci.Devices})
+		return []check{expectation(noType(r), []string{platform.DMIDir, pci.Devices})}
 	}
-	var all []finding.Finding
 	for i := range r.Checks {
 		if c := &r.Checks[i]; c.State != tristate.True {
-			all = append(all, f.expectation(deviation(r, c), c.Sources, c.Facts...)...)
+			all = append(all, expectation(deviation(r, c), c.Sources, c.Facts...))
 		}
 	}
 	if len(all) == 0 {
 		met := len(r.Checks)
-		return f.expectation(finding.OK("%s: as expected (%d of %d)", r.Type, met, met), []string{pci.Devices})
+		said := finding.OK("%s: as expected (%d of %d)", r.Type, met, met)
+		return []check{expectation(said, []string{pci.Devices})}
 	}
 	return all
 }
@@ -55,9 +53,8 @@ func deviation(r *expect.Result, unmet *expect.Check) finding.Said {
 	return finding.Unknown("%s: %s expected, actual value unknown", r.Type, unmet.Expected)
 }
 
-func (f *judged) expectation(said finding.Said, sources []string, facts ...kmod.Fact) []finding.Finding {
+func expectation(said finding.Said, sources []string, facts ...kmod.Fact) check {
 	c := expectedCheck
 	c.Sources, c.Facts, c.Judge = sources, facts, func(*judged) finding.Said { return said }
-	found, _ := c.Find(f, f.files) // something is always said
-	return []finding.Finding{found}
+	return c
 }

@@ -21,24 +21,19 @@ import (
 type check = finding.Check[*judged]
 
 // judged is what findings are made of.
-type judged struct {
-	verdict.Pair
-	// Expected is how the machine compares with what is expected of it; nil without
-	// expectations.
-	Expected *expect.Result
-}
+type judged struct{ verdict.Pair }
 
 // All returns the findings: the checks in the order of the verdict, those that advise, and how
 // the machine compares with what is expected of it, nil without expectations.
 func All(node *verdict.Node, expected *expect.Result) []finding.Finding {
-	f := &judged{Pair: node.Judged(), Expected: expected}
+	f := judgedOf(node)
 	var all []finding.Finding
-	for _, c := range f.checks() {
+	for _, c := range append(f.checks(), expectations(expected)...) {
 		if found, ok := c.Find(f, f.files); ok {
 			all = append(all, found)
 		}
 	}
-	return append(all, f.expected()...)
+	return all
 }
 
 // HardwareAlone reports whether only the hardware is checked: nothing else matters where it is
@@ -54,7 +49,7 @@ func (f *judged) checks() []check {
 	case HardwareAlone(f.Node):
 		return []check{hardware}
 	case f.Kmod.Advice == nil:
-		return prerequisites
+		return slices.Clone(prerequisites)
 	}
 	return slices.Concat(prerequisites, advice)
 }
@@ -68,8 +63,7 @@ var prerequisites = []check{
 
 // advice are the checks that need kmod.Advice. One that says nothing gives no finding.
 var advice = []check{
-	nearPort, sharedNIC, operators, modules, nodeNetwork, verbsEntry, firmware, userSpace, dataDirect,
-	bar,
+	nearPort, sharedNIC, operators, modules, nodeNetwork, verbsEntry, firmware, userSpace, dataDirect, bar,
 	rootComplex, link, numa, storage, otherGPUs,
 }
 

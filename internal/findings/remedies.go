@@ -48,16 +48,15 @@ func bindGPU(f *judged) []string {
 }
 
 func bindNIC(f *judged) []string {
-	nic := f.NIC
-	driver := nic.Drivers[0]
-	if allNICsPassedThrough(f) {
+	driver, operator := f.NIC.Drivers[0], f.NIC.Help.Operator
+	switch {
+	case allNICsPassedThrough(f):
 		return finding.Steps("the NICs are bound to vfio, for virtual machines",
 			"to use one on this host, unbind one that no virtual machine uses and bind it to "+driver)
-	}
-	if nic.Help.Operator == "" {
+	case operator == "":
 		return finding.Steps("`modprobe " + driver + "`")
 	}
-	return finding.Steps("`modprobe " + driver + "`, or wait for " + nic.Help.Operator)
+	return finding.Steps("`modprobe " + driver + "`, or wait for " + operator)
 }
 
 func loadRDMA(f *judged) []string {
