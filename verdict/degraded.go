@@ -48,8 +48,13 @@ func (v *Verdict) degradation(node *Node) (d Degradation) {
 		d.FarPorts = node.farPorts()
 	}
 	if v.Capable == tristate.True {
-		slow, missing := d.slowLink(), tristate.Or(node.nearPortMissing(),
+		slow, missing := tristate.False, tristate.Or(node.nearPortMissing(),
 			tristate.Of(len(d.FarPorts) > 0 || v.NICDriven == tristate.True && len(d.Unbound) > 0))
+		for _, l := range d.Links {
+			if l.Near {
+				slow = tristate.Or(slow, tristate.Not(l.Full))
+			}
+		}
 		unread := func(n *topology.NIC) bool { return !n.Function.DriverKnown }
 		if missing == tristate.False && (!node.Matrix.Complete || slices.ContainsFunc(p.ForGPUs(), unread)) {
 			missing = tristate.Unknown // what is not identified may be near, and a NIC may have no driver
@@ -59,17 +64,6 @@ func (v *Verdict) degradation(node *Node) (d Degradation) {
 			node.Guest() && !node.PCI.AnyLinkUnread
 	}
 	return d
-}
-
-// slowLink: a link on the way from a GPU to its nearest NICs lacks something.
-func (d *Degradation) slowLink() tristate.State {
-	slow := tristate.False
-	for _, l := range d.Links {
-		if l.Near {
-			slow = tristate.Or(slow, tristate.Not(l.Full))
-		}
-	}
-	return slow
 }
 
 // nearPortMissing: some NIC that is nearest to an eligible GPU has no active port. What a virtual
@@ -109,8 +103,7 @@ func (node *Node) portMissing(n *topology.NIC) tristate.State {
 	return tristate.Of(fn.Driver == "" || fn.NIC.Drives(fn.Driver))
 }
 
-// ForGPUs are the NICs of the judged family that are for GPUs. What a virtual function lacks is up to
-// whoever it is for.
+// ForGPUs are the NICs of the judged family that are for GPUs, without virtual functions.
 func (p Pair) ForGPUs() (nics []*topology.NIC) {
 	for i := range p.Matrix.NICs {
 		n := &p.Matrix.NICs[i]

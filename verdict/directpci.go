@@ -62,7 +62,10 @@ func (node *Node) TopoCheck() TopoCheck {
 // Where a release of R595 or newer cannot be told from others, what they all say counts.
 func (d DirectPCI) Valid() tristate.State {
 	major := version.Major(d.Version)
-	equal := sameGroup(d.GPU, d.NIC)
+	equal := tristate.Of(d.GPU == d.NIC)
+	if d.GPU == pci.Unread || d.NIC == pci.Unread {
+		equal = tristate.Unknown
+	}
 	later := tristate.Or(equal, tristate.And(tristate.Of(d.NIC == pci.None), d.Bridge)) // equal is unknown without the NIC's group
 	switch listed := d.Parameter >= 0; {
 	case major == 0:
@@ -89,10 +92,3 @@ func (d DirectPCI) Valid() tristate.State {
 	return equal
 }
 
-// sameGroup: one IOMMU group has both functions, or neither is in any.
-func sameGroup(a, b int) tristate.State {
-	if a == pci.Unread || b == pci.Unread {
-		return tristate.Unknown
-	}
-	return tristate.Of(a == b)
-}

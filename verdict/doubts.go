@@ -10,8 +10,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// Doubt says what a state of a machine that others have published means for one in which
-// everything else is in place.
+// Doubt says what a published state means for a machine in which everything else is in place.
 type Doubt int
 
 // Doubts, the worst last.
@@ -43,14 +42,6 @@ func (j *judge) doubt() Reason {
 		return EmulatedSwitch
 	}
 	return ""
-}
-
-// proven is Unknown in such a state.
-func (j *judge) proven() tristate.State {
-	if j.Doubt != "" {
-		return tristate.Unknown
-	}
-	return tristate.True
 }
 
 // identity doubts GPUs that share memory with their CPU, behind an Arm SMMU that passes their

@@ -67,8 +67,10 @@ func (node *Node) judged(g *family.GPU, n *family.NIC, drives asker) *Judged {
 		}
 	}
 	j.Reachable = j.reachable()
-	j.AllPassthrough, j.GPUDriven, j.Turing = j.allPassthrough(), j.gpuDriven(), j.turing()
-	j.NICDriven, j.RDMADevice, j.ActivePort = j.nicDriven(), j.rdmaDevice(), j.activePort()
+	j.AllPassthrough, j.Turing = j.allPassthrough(), j.turing()
+	j.GPUDriven = j.anyGPU(func(gpu *pci.Function) tristate.State { return j.driven[gpu] })
+	j.RDMADevice = j.anyDevice(func(*topology.NIC) tristate.State { return tristate.True })
+	j.NICDriven, j.ActivePort = j.nicDriven(), j.anyDevice(HasActivePort)
 	j.OwnMemory, j.SomeMapped, j.PeerToPeer = j.ownMemory(), j.someMapped(), j.peerToPeer()
 	j.DevicesSay = j.devicesSay()
 	j.Client, j.Needs = ClientOf(&node.Kmod, g, n, node.Families.OrDefault()), j.needs()

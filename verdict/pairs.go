@@ -59,7 +59,10 @@ func (j *judge) each(see func(*topology.Pair)) {
 // stepsOfAll are the prerequisites of one pair in their order. What a GPU and a NIC lack together
 // (apart) is missing at the step that asks for it.
 func (j *judge) stepsOfAll() []Step {
-	memory := Step{GPUMemory, tristate.And(tristate.Or(j.peermem, j.dmabuf), j.proven()), NoPeerMemoryPath}
+	memory := Step{GPUMemory, tristate.Or(j.peermem, j.dmabuf), NoPeerMemoryPath}
+	if j.Doubt != "" {
+		memory.Met = tristate.And(memory.Met, tristate.Unknown)
+	}
 	if j.Client.Registered != tristate.True && j.Kmod.Symbols[kmod.PeerMemoryAPI].Found == tristate.True {
 		memory.Reason = PeermemNotLoaded
 	}
@@ -80,8 +83,7 @@ func (j *judge) stepsOfAll() []Step {
 	return steps
 }
 
-// reachable: the driver of some eligible GPU of the one family maps its memory for some
-// eligible NIC of the other, as far as their places go. Unknown where there are none.
+// reachable is unknown where there are no such GPU and NIC.
 func (j *judge) reachable() tristate.State {
 	answer, found := tristate.False, false
 	j.each(func(of *topology.Pair) { answer, found = tristate.Or(answer, of.Allowed), true })
@@ -100,7 +102,6 @@ func (j *judge) anyGPU(ask func(*pci.Function) tristate.State) tristate.State {
 	return j.unlessUnidentified(answer)
 }
 
-// allPassthrough reports whether virtual machines get every eligible GPU of the family.
 func (j *judge) allPassthrough() tristate.State {
 	if len(j.gpus) == 0 {
 		return j.unlessUnidentified(tristate.False)
@@ -113,24 +114,17 @@ func (j *judge) allPassthrough() tristate.State {
 	}))
 }
 
-// gpuDriven reports whether the driver of the family drives some eligible GPU.
-func (j *judge) gpuDriven() tristate.State {
-	return j.anyGPU(func(gpu *pci.Function) tristate.State { return j.driven[gpu] })
-}
-
 // drives reports whether a GPU is bound to the driver of its family, which does not exclude it.
 func drives(node *Node, of *family.GPU, gpu *pci.Function) tristate.State {
 	return tristate.And(boundTo(gpu, of.Driver), tristate.Not(node.Platform.GPUs.Excluded(gpu.Address)))
 }
 
-// turing reports whether some GPU that is driven is one that the open modules can drive.
 func (j *judge) turing() tristate.State {
 	return j.anyGPU(func(gpu *pci.Function) tristate.State {
 		return tristate.And(j.driven[gpu], tristate.Of(gpu.OpenModules()))
 	})
 }
 
-// nicDriven reports whether some eligible NIC function is bound to its driver.
 func (j *judge) nicDriven() tristate.State {
 	answer := tristate.False
 	for i := range j.PCI.Functions {
@@ -154,16 +148,7 @@ func (j *judge) anyDevice(ask func(*topology.NIC) tristate.State) tristate.State
 	return j.unlessUnidentified(j.unlessHidden(answer))
 }
 
-// rdmaDevice reports whether some eligible NIC has an RDMA device.
-func (j *judge) rdmaDevice() tristate.State {
-	return j.anyDevice(func(*topology.NIC) tristate.State { return tristate.True })
-}
-
-// activePort reports whether some port of those is ACTIVE with a link layer of its family.
-func (j *judge) activePort() tristate.State { return j.anyDevice(HasActivePort) }
-
-// here reports whether there are an eligible GPU and an eligible NIC of the two families. Without
-// one there is no way to judge.
+// here reports whether there are an eligible GPU and an eligible NIC of the two families.
 func (node *Node) here(j *Judged) bool {
 	gpu := func(fn pci.Function) bool { return fn.GPUEligible() && fn.GPU == j.GPU }
 	nic := func(fn pci.Function) bool { return fn.NICEligible() && fn.NIC == j.NIC }
@@ -178,7 +163,6 @@ func allMet(needs []Prerequisite) tristate.State {
 	return all
 }
 
-// needs lists what DMA-BUF needs in the order to name it: hardware before drivers.
 func (j *judge) needs() []Prerequisite {
 	driver := j.Kmod.Drivers[j.GPU.Name]
 	needs := []Prerequisite{{GPUDriverLoaded, driver.Loaded}, {GPUBound, j.GPUDriven}}
@@ -206,8 +190,7 @@ func (j *judge) needs() []Prerequisite {
 		Prerequisite{DriverSymbol, j.Kmod.Symbols[j.NIC.DMABuf].Found})
 }
 
-// devicesSay reports whether some RDMA device of an eligible NIC answered, when it was
-// asked, that it registers DMA-BUF. False only when all were asked and all said no.
+// devicesSay is False only when all were asked and all said no.
 func (j *judge) devicesSay() tristate.State {
 	said := make(map[string]tristate.State, len(j.Asked))
 	for _, a := range j.Asked {

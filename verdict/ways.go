@@ -32,22 +32,21 @@ func (c Client) or(d Client) Client {
 	return d
 }
 
-// ClientOf looks for the client of a family of GPUs that serves one of NICs. It goes through the proofs of package family for a pair: a client that is registered
+// ClientOf looks for the client of a family of GPUs that serves one of NICs: one that is registered
 // with the RDMA core, one that holds the module of the NICs' vendor, a function that says so.
 func ClientOf(st *kmod.State, g *family.GPU, n *family.NIC, known family.Table) Client {
 	peers, way := &st.Peers, &n.PeerMemory
 	found := Client{Registered: tristate.False}
 	if way.Core || way.Module != "" || g.Client.AnyNIC {
-		core := registered(peers, g)
+		found = registered(peers, g)
 		switch {
-		case way.Core && core.Registered == tristate.True:
+		case way.Core && found.Registered == tristate.True:
 			if held := holdsVendorModule(peers, g, known); held != tristate.False {
-				core = Client{Registered: tristate.Not(held), Files: core.Files}
+				found = Client{Registered: tristate.Not(held), Files: found.Files}
 			}
 		case !way.Core && !g.Client.AnyNIC:
-			core = Client{Registered: tristate.False, Files: core.Files}
+			found = Client{Registered: tristate.False, Files: found.Files}
 		}
-		found = core
 	}
 	if found.Registered != tristate.True {
 		found = found.or(holder(peers, g, n))
