@@ -55,6 +55,16 @@ func said(status Status, code Code, format string, args ...any) Said {
 	return Said{Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
+// First is what the first of several functions says that says anything.
+func First[T any](of T, judges ...func(T) Said) Said {
+	for _, judge := range judges {
+		if said := judge(of); said.Found() {
+			return said
+		}
+	}
+	return Said{}
+}
+
 // Found reports whether anything is said.
 func (s Said) Found() bool { return s.Status != "" }
 

@@ -10,11 +10,6 @@ import (
 // What others have does not help those (verdict.Pair.Apart).
 const orMoveOther = "or move a NIC and a GPU that have what it takes below one PCIe switch"
 
-// cpuUnread: this may be such a machine, and no pair is known to be allowed.
-func cpuUnread(f *judged) bool {
-	return f.Matrix.EligibleGPUs > 0 && f.Matrix.EligibleNICs > 0 && f.PCI.NeedsCommonBridge(f.GPU) == tristate.Unknown
-}
-
 // apart says what these pairs lack, though another GPU or NIC has it or may have it: anyHas.
 // It says nothing where that is not so.
 func apart(f *judged, reason verdict.Reason, anyHas tristate.State, lack string) finding.Said {

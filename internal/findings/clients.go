@@ -148,11 +148,6 @@ func sawHolders(f *judged) []string {
 
 // Releases of the NIC's driver.
 
-// peersTooOld: the NIC's driver is older than the GPU driver's interface.
-func peersTooOld(f *judged) bool {
-	return neededRelease(f) != "" && older(f.advised().NICVersions[f.NIC.Name], neededRelease(f))
-}
-
 // neededRelease is the first release of the NIC's driver that works with the loaded GPU
 // driver; "" where all do. It matters where a file of the NIC's driver is the proof.
 func neededRelease(f *judged) string {
@@ -167,11 +162,8 @@ func neededRelease(f *judged) string {
 	return ""
 }
 
-// saidAlways: in this release the file that is the proof always says the same.
-func saidAlways(f *judged) bool {
-	return provenFrom(f) != "" && older(f.advised().NICVersions[f.NIC.Name], provenFrom(f))
-}
-
+// provenFrom is the release before which the file that is the proof always says the same; "" for
+// none.
 func provenFrom(f *judged) string {
 	for _, file := range f.NIC.PeerMemory.Files {
 		if p := f.Verdict.Client; p.Registered == tristate.True && file.Name == path.Base(p.File) {
@@ -186,8 +178,8 @@ func sawReleases(f *judged) []string {
 		f.advised().NICVersions[f.NIC.Name])}, f.saw(kmod.FactDriver, gpuDriverState(f).Version))
 }
 
-// older reports whether a release, such as "2.17.2g", is before another; false if it cannot be
-// parsed.
+// older reports whether a release, such as "2.17.2g", is before another; false for "", or if it
+// cannot be parsed.
 func older(release, than string) bool {
 	a, rest := version.Parse(release)
 	b, _ := version.Parse(than)

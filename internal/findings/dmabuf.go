@@ -21,7 +21,7 @@ var dmabuf = check{
 	Judge: func(f *judged) finding.Said {
 		said := judgeDMABuf(f)
 		if said.Found() && len(f.Asked) > 0 {
-			said = said.And("; asked: " + devicesSaid(f)).SawFirst(sawAnswers(f))
+			said = said.And("; asked: " + devicesSaid(f)).SawFirst(finding.Saw(verbs.Nodes+"/uverbs*", devicesSaid(f)))
 		}
 		return said
 	},
@@ -259,9 +259,6 @@ func devicesSaid(f *judged) string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-// sawAnswers is evidence of them.
-func sawAnswers(f *judged) string { return finding.Saw(verbs.Nodes+"/uverbs*", devicesSaid(f)) }
 
 // sawLegacyAPI is evidence of the loaded module's parameter for PeerDirect's old interface.
 func sawLegacyAPI(f *judged) []string {

@@ -98,11 +98,8 @@ func orReadACS(f *judged) string {
 // translationNeeded: GPUs share memory with an Arm CPU, and the kernel is older than 6.11, or
 // the platform needs ACS redirect. Passing addresses through is no advice there.
 func translationNeeded(f *judged) bool {
-	return f.Platform.CPU.Arch == "arm64" && f.hasCoherent() && (f.BeforePASID() != tristate.False || redirectNeeded(f).Any())
-}
-
-func (f *judged) hasCoherent() bool {
-	return len(f.functions(func(fn *pci.Function) bool { return fn.GPUEligible() && fn.Coherent() })) > 0
+	isCoherent := func(fn *pci.Function) bool { return fn.GPUEligible() && fn.Coherent() }
+	return f.Platform.CPU.Arch == "arm64" && len(f.functions(isCoherent)) > 0 && (f.BeforePASID() != tristate.False || redirectNeeded(f).Any())
 }
 
 // emulatedSwitch comes first in the check acs.

@@ -109,10 +109,14 @@ func forbidden(f *judged) finding.Said {
 			f.Matrix.Machine.Product.Value, f.NIC.Name).
 			Saw(SawMachine(f.Node)...).Do("use " + f.NIC.NoGPUMemory.Instead)
 	}
+	move := "move a NIC and a GPU below one PCIe switch"
+	if overridable(f) {
+		move += " (NVreg_" + kmod.TopoOverride + "=1 makes the driver try anyway; for tests only)"
+	}
 	return finding.Unmet(verdict.PlatformForbidsP2P, "on this CPU the %s driver maps GPU memory only for a NIC "+
 		"that shares a PCIe bridge with the GPU, and no pair does",
 		f.GPU.Help.Vendor).
-		Saw(f.of(isGPU, sawPlace)...).Saw(topoOverride(f)...).Do(moveTogether(f))
+		Saw(f.of(isGPU, sawPlace)...).Saw(topoOverride(f)...).Do(move)
 }
 
 // unreadHardware says what would tell whether the hardware can.
@@ -127,7 +131,7 @@ func unreadHardware(f *judged) finding.Said {
 		return finding.Unread("the only NICs are attached over NVLink-C2C, and their place on the PCI bus does "+
 			"not say how they reach GPU memory: %s", overC2C).
 			Of(overC2C).Do("measure with `ib_write_bw --use_cuda`")
-	case cpuUnread(f):
+	case f.Matrix.EligibleGPUs > 0 && f.Matrix.EligibleNICs > 0 && f.PCI.NeedsCommonBridge(f.GPU) == tristate.Unknown:
 		return finding.Unread("the host bridges and root ports cannot all be read, and on some CPUs the %s driver "+
 			"maps GPU memory only "+
 			"for a NIC that shares a PCIe bridge with the GPU", f.GPU.Help.Vendor).
@@ -215,15 +219,6 @@ func SawMachine(node *verdict.Node) []string {
 		finding.Saw(platform.DMIDir+"/sys_vendor", names.Vendor.Value),
 		finding.Saw(platform.DMIDir+"/product_name", names.Product.Value),
 	}
-}
-
-// moveTogether names the parameter that allows every pair where the driver may have it.
-func moveTogether(f *judged) string {
-	const move = "move a NIC and a GPU below one PCIe switch"
-	if overridable(f) {
-		return move + " (NVreg_" + kmod.TopoOverride + "=1 makes the driver try anyway; for tests only)"
-	}
-	return move
 }
 
 func topoOverride(f *judged) []string {

@@ -71,17 +71,14 @@ func unknownLevel(f *judged, virtual bool) finding.Said {
 const mergeNoVFs = "set NCCL_IB_MERGE_VFS=0 beside NCCL_TOPO_FILE: NCCL then looks for each virtual " +
 	"function itself"
 
-// withoutNUMA are GPUs and NICs of unknown NUMA node, on a machine that has several.
-func withoutNUMA(f *judged) func(*pci.Function) bool {
-	return func(fn *pci.Function) bool {
-		return eligible(fn) && fn.NearNUMA == pci.None && f.PCI.NUMANodes > 1 && !f.PCI.OneNode()
+// functionsWithoutNUMA are GPUs and NICs of unknown NUMA node, on a machine that has several.
+func functionsWithoutNUMA(f *judged) (without finding.Subjects) {
+	for _, fn := range f.functions(eligible) {
+		if fn.NearNUMA == pci.None && f.PCI.NUMANodes > 1 && !f.PCI.OneNode() {
+			without.Add(f.named(fn), finding.Saw(fn.Address.File(pci.NUMAFile), "-1"))
+		}
 	}
-}
-
-func sawNoNUMA(fn *pci.Function) string { return finding.Saw(fn.Address.File(pci.NUMAFile), "-1") }
-
-func functionsWithoutNUMA(f *judged) finding.Subjects {
-	return finding.Subjects{Names: f.of(withoutNUMA(f), f.named), Evidence: f.of(withoutNUMA(f), sawNoNUMA)}
+	return without
 }
 
 // farGPUs lists the GPUs whose nearest NIC is beyond PXB, with it, as explain takes them.

@@ -67,12 +67,7 @@ func perhapsNoPlace(f *judged) finding.Said {
 
 // perhapsWithheld says why it is not known whether the driver gives GPU memory to NICs at all.
 func perhapsWithheld(f *judged) finding.Said {
-	for _, why := range [...]func(*judged) finding.Said{confidentialGuest, virtualGPU, perhapsNoPlace} {
-		if said := why(f); said.Found() {
-			return said
-		}
-	}
-	return finding.Said{}
+	return finding.First(f, confidentialGuest, virtualGPU, perhapsNoPlace)
 }
 
 func unmapped(f *judged) finding.Said {

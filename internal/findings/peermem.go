@@ -38,10 +38,8 @@ var peermem = check{
 }
 
 func judgePeermem(f *judged) finding.Said {
-	for _, judge := range [...]func(*judged) finding.Said{withheld, served} {
-		if said := judge(f); said.Found() {
-			return said
-		}
+	if said := finding.First(f, withheld, served); said.Found() {
+		return said
 	}
 	switch needless := "DMA-BUF is available (" + f.GPU.Help.DMABuf + ")"; {
 	case f.Verdict.Peermem == tristate.Unknown:
@@ -82,7 +80,7 @@ func withheld(f *judged) finding.Said {
 
 // served says by what the NICs are served, and what is wrong with it.
 func served(f *judged) finding.Said {
-	by := registered(f)
+	by, release := registered(f), f.advised().NICVersions[f.NIC.Name]
 	unseen, seen := unseenByOldNCCL(f), seenByNCCL(f)
 	switch {
 	case unseen && seen == tristate.True:
@@ -96,13 +94,13 @@ func served(f *judged) finding.Said {
 			Saw(sawClientFiles(f)...).
 			Do("unload " + clientModule(f) + " and load " + peermemName(f) + " of the GPU driver, with NCCL 2.23 or " +
 				"newer")
-	case peersTooOld(f):
+	case older(release, neededRelease(f)):
 		return finding.Warn("EFADriverTooOldForR580", "%s, but its release %s does not know the interface of GPU "+
 			"driver %s: registering GPU memory fails",
-			by, f.advised().NICVersions[f.NIC.Name], gpuDriverVersion(f)).
+			by, release, gpuDriverVersion(f)).
 			Saw(sawReleases(f)...).
 			Do("install " + f.NIC.Module + " " + neededRelease(f) + " or newer, from " + f.NIC.Help.PeerStack)
-	case saidAlways(f):
+	case older(release, provenFrom(f)):
 		return finding.Warn("EFAPeermemUnproven", "%s, which proves nothing: before release %s the driver always "+
 			"says so", by, provenFrom(f)).
 			Saw(sawReleases(f)...).Do("install a newer driver, from " + f.NIC.Help.PeerStack)
@@ -135,6 +133,7 @@ func unknownClient(f *judged) finding.Said {
 // client, and the module's dependencies tell what the module was built for.
 func notLoaded(f *judged) finding.Said {
 	running, file := interfaceFor(f), &f.advised().File
+	onDisk, inKernel := exporter(f), f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner
 	withStack := "install " + f.NIC.Help.PeerStack + ", then "
 	switch {
 	case running == tristate.False && f.Verdict.NICDriven == tristate.False:
@@ -144,7 +143,7 @@ func notLoaded(f *judged) finding.Said {
 		return finding.Fail("PeermemNotInstalled", "the RDMA stack has the interface for it, but no module %s is "+
 			"installed for this kernel", peermemName(f)).
 			Do(install(f)...)
-	case stub(f):
+	case file.Listed == tristate.True && len(file.Needs) == 0: // it was built where there was no PeerDirect API
 		before := ""
 		if running == tristate.False {
 			before = withStack
@@ -154,10 +153,10 @@ func notLoaded(f *judged) finding.Said {
 			Do(rebuild(f, before)...).Do(orDMABuf(f))
 	case running == tristate.False && file.Listed == tristate.True:
 		return unknownSymbol(f)
-	case otherStack(f):
+	case onDisk != "" && inKernel != "" && onDisk != inKernel:
 		return finding.Fail("PeermemSymbolMismatch", "not loaded, and the running RDMA stack is not the installed "+
 			"one: the interface for it is in %s on disk, and in %s of the running kernel",
-			exporter(f), f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner).
+			onDisk, inKernel).
 			Do(modprobe(f)...).
 			Do("if that says Invalid argument or Unknown symbol and MOFED was upgraded, restart the RDMA drivers or " +
 				"reboot").
@@ -256,13 +255,6 @@ func clientModule(f *judged) string {
 	return "the module behind " + f.Verdict.Client.By
 }
 
-// The module on disk.
-
-// stub: the module was built where there was no PeerDirect API.
-func stub(f *judged) bool {
-	return f.advised().File.Listed == tristate.True && len(f.advised().File.Needs) == 0
-}
-
 // exporter tells which module on disk has the PeerDirect API, by what peermem
 // depends on: ib_uverbs (MOFED 24.07 and newer, Ubuntu), which needs ib_core
 // itself, or ib_core; "" for none. What a driver's container has on disk is not
@@ -278,11 +270,6 @@ func exporter(f *judged) string {
 		}
 	}
 	return ""
-}
-
-// otherStack: the interface is in another module on disk than in the kernel.
-func otherStack(f *judged) bool {
-	return exporter(f) != "" && f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner != "" && exporter(f) != f.Kmod.Symbols[kmod.PeerMemoryAPI].Owner
 }
 
 // Evidence.

@@ -82,7 +82,8 @@ func judgeACS(f *judged) finding.Said {
 }
 
 func unreadACS(f *judged) finding.Said {
-	unread, emulated := unreadBridges(f), emulatedBridges(f)
+	isUnread := func(acs *pci.ACS) bool { return acs == nil }
+	unread, emulated := f.bridges(topology.GPU.Between, anyGPU, isUnread), emulatedBridges(f)
 	switch {
 	case unread.Any():
 		return finding.Unknown("the ACS registers of the bridges between GPUs and NICs cannot be read").
@@ -141,10 +142,6 @@ func enableATS(f *judged) string {
 		return " (" + ats + ")"
 	}
 	return ""
-}
-
-func unreadBridges(f *judged) finding.Subjects {
-	return f.bridges(topology.GPU.Between, anyGPU, func(acs *pci.ACS) bool { return acs == nil })
 }
 
 // redirecting names the bridges that redirect, as gdr.acs=redirect says that some do: where it
