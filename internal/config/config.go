@@ -132,7 +132,7 @@ func FromFile(f *pflag.FlagSet, text []byte) error {
 			return err
 		}}}...)
 	})
-	return yamlfile.Decode(text, yamlfile.Reader(func(n *yaml.Node) error { return yamlfile.Mapping(n, keys) }))
+	return yamlfile.Decode(text, func(n *yaml.Node) error { return yamlfile.Mapping(n, keys) })
 }
 
 // value returns a value of the file as the text of a flag of a type. What YAML reads as

@@ -15,26 +15,21 @@ import (
 // Parse reads a file. The error is a *yamlfile.Error.
 func Parse(text []byte) (*File, error) {
 	f := &File{}
-	if err := yamlfile.Decode(text, yamlfile.Reader(f.read)); err != nil {
-		return nil, err
+	return f, f.parse(text, "name, match and expect", (*Type).read)
+}
+
+// parse reads a file with a list of types, each with some keys by a function.
+func (f *File) parse(text []byte, keys string, read func(*Type, *yaml.Node) error) error {
+	types := func(n *yaml.Node) error { return f.readEach(n, keys, read) }
+	err := yamlfile.Decode(text, func(n *yaml.Node) error {
+		return yamlfile.Mapping(n, yamlfile.Keys{{"types", types}}, "types")
+	})
+	if err == nil && len(f.Types) == 0 {
+		err = &yamlfile.Error{Line: 1, Column: 1, Reason: "the file is empty; it must have the key types"}
 	}
-	if len(f.Types) == 0 {
-		return nil, errEmpty
-	}
-	return f, nil
+	return err
 }
 
-var errEmpty = &yamlfile.Error{Line: 1, Column: 1, Reason: "the file is empty; it must have the key types"}
-
-func (f *File) read(n *yaml.Node) error {
-	return yamlfile.Mapping(n, yamlfile.Keys{{"types", f.readTypes}}, "types")
-}
-
-func (f *File) readTypes(n *yaml.Node) error {
-	return f.readEach(n, "name, match and expect", (*Type).read)
-}
-
-// readEach reads the types, each with some keys by a function.
 func (f *File) readEach(n *yaml.Node, keys string, read func(*Type, *yaml.Node) error) error {
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
 		return fmt.Errorf("must be a list of machine types, each with %s", keys)

@@ -23,13 +23,7 @@ type Topologies struct {
 // *yamlfile.Error.
 func ParseTopologies(text []byte) (*Topologies, error) {
 	t := &Topologies{Files: map[string]string{}}
-	err := yamlfile.Decode(text, yamlfile.Reader(func(n *yaml.Node) error {
-		return yamlfile.Mapping(n, yamlfile.Keys{{"types", func(n *yaml.Node) error { return t.types.readEach(n, "name, match and file", t.read) }}}, "types")
-	}))
-	if err == nil && len(t.types.Types) == 0 {
-		err = errEmpty
-	}
-	return t, err
+	return t, t.types.parse(text, "name, match and file", t.read)
 }
 
 func (t *Topologies) read(to *Type, n *yaml.Node) error {

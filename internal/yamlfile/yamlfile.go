@@ -39,8 +39,8 @@ func At(n *yaml.Node, err error) error {
 	return &yaml.LoadErrors{Errors: []*yaml.LoadError{yaml.NewLoadError(yaml.ConstructorStage, err.Error(), mark, err)}}
 }
 
-// Decode reads one document; an empty one leaves the value as it is. The error is an *Error.
-func Decode(text []byte, into yaml.Unmarshaler) error {
+// Decode reads one document; of an empty one nothing is read. The error is an *Error.
+func Decode(text []byte, read Reader) error {
 	if len(text) > MaxSize {
 		return &Error{1, 1, fmt.Sprintf("larger than %d bytes", MaxSize)}
 	}
@@ -49,7 +49,7 @@ func Decode(text []byte, into yaml.Unmarshaler) error {
 	if err == nil && len(document.Content) > 0 && document.Content[0].ShortTag() != "!!null" {
 		root := document.Content[0]
 		if err = names.check(root, ""); err == nil {
-			err = At(root, into.UnmarshalYAML(root))
+			err = At(root, read(root))
 		}
 	}
 	if e, ok := errors.AsType[*yaml.LoadError](err); ok {
@@ -60,9 +60,6 @@ func Decode(text []byte, into yaml.Unmarshaler) error {
 
 // Reader reads a value.
 type Reader func(*yaml.Node) error
-
-// UnmarshalYAML implements yaml.Unmarshaler.
-func (r Reader) UnmarshalYAML(n *yaml.Node) error { return r(n) }
 
 // Keys are those that a mapping may have, and what reads their values.
 type Keys []struct {
