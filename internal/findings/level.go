@@ -108,7 +108,7 @@ func judgeNCCLDefault(f *judged) finding.Said {
 	library := f.GPU.Help.Library
 	if err := f.Matrix.FileRefused; err != nil {
 		return finding.Warn("TopologyFileRefused", "%s refuses the topology file and does not start: %v", library, err).
-			Saw(finding.Saw(f.Matrix.FileName, err.Error())).
+			Saw(finding.Saw(f.Matrix.File.Name, err.Error())).
 			Do("correct the file", "`gdr-features topo -o nccl-xml` writes one that "+library+" accepts")
 	}
 	switch isDefault := f.Matrix.Usable.NCCLDefault; {

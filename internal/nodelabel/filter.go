@@ -103,11 +103,10 @@ func (f *Filter) addHardware(next label.Set, r Reading) (confirmed bool) {
 	}
 	confirmed = maps.Equal(read, old) || f.hardware != nil && maps.Equal(read, f.hardware)
 	f.hardware = read
-	if confirmed {
-		maps.Copy(next, read)
-	} else {
-		maps.Copy(next, old)
+	if !confirmed {
+		read = old
 	}
+	maps.Copy(next, read)
 	return confirmed
 }
 

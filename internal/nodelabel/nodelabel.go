@@ -63,22 +63,22 @@ func (r *row) each(f *facts, set func(name, text string, unknown bool)) {
 
 // rows holds every label.
 var rows = [...]row{
-	{name: label.Capable, kind: hardware, value: (*facts).capable},
+	{name: label.Capable, kind: hardware, value: func(f *facts) (string, bool) {
+		return answer(f.Verdict.Capable, !f.notJudged())
+	}},
 	{name: label.ConnectX, kind: hardware, value: func(f *facts) (string, bool) {
-		text, _ := answer(f.Verdict.ConnectX)
-		return text, f.Verdict.Undecided.ConnectX
+		return answer(f.Verdict.ConnectX, f.Verdict.Undecided.ConnectX)
 	}},
 	{name: "gdr.gpu.", kind: hardware, families: (*facts).gpuFamilies},
 	{name: "gdr.nic.", kind: hardware, families: (*facts).nicFamilies},
-	{name: label.Level, kind: hardware, value: func(f *facts) (string, bool) { return f.level(f.Matrix.Hardware.Level) }},
-	{name: label.BestLevel, kind: hardware, value: func(f *facts) (string, bool) { return f.level(f.Matrix.Best) }},
+	{name: label.Level, kind: hardware, value: func(f *facts) (string, bool) { return word(f.Matrix.Hardware.Level.String(), f.mayHavePairs()) }},
+	{name: label.BestLevel, kind: hardware, value: func(f *facts) (string, bool) { return word(f.Matrix.Best.String(), f.mayHavePairs()) }},
 	{name: label.NCCLDefault, kind: hardware, value: func(f *facts) (string, bool) {
-		text, unknown := answer(f.Matrix.Hardware.NCCLDefault)
-		return text, unknown && f.mayHavePairs()
+		return answer(f.Matrix.Hardware.NCCLDefault, f.mayHavePairs())
 	}},
 	{name: label.GPUs, kind: hardware, value: func(f *facts) (string, bool) { return f.count(f.Matrix.EligibleGPUs) }},
 	{name: label.NICs, kind: hardware, value: func(f *facts) (string, bool) { return f.count(f.Matrix.EligibleNICs) }},
-	{name: label.Topology, kind: hardware, value: func(f *facts) (string, bool) { return word(f.Matrix.Origin) }},
+	{name: label.Topology, kind: hardware, value: func(f *facts) (string, bool) { return word(f.Matrix.Origin, true) }},
 	{name: label.DataDirect, kind: hardware, value: func(f *facts) (string, bool) {
 		if f.Matrix.DataDirect {
 			return "true", false
@@ -89,22 +89,20 @@ var rows = [...]row{
 		if !f.mayHavePairs() {
 			return "", false
 		}
-		return word(f.Matrix.Align(&f.PCI, nil))
+		return word(f.Matrix.Align(&f.PCI, nil), true)
 	}},
 
 	{name: label.Ready, kind: state, value: func(f *facts) (string, bool) {
-		text, unknown := answer(f.Verdict.Ready)
-		return text, unknown && !f.known()
+		return answer(f.Verdict.Ready, !f.known())
 	}},
 	{name: label.Reason, kind: state, value: func(f *facts) (string, bool) {
 		return string(f.Verdict.Reason), f.Verdict.Ready == tristate.Unknown && !f.known()
 	}},
-	{name: label.Peermem, kind: state, value: func(f *facts) (string, bool) { return f.way(f.Verdict.Peermem) }},
-	{name: label.DMABuf, kind: state, value: func(f *facts) (string, bool) { return f.way(f.Verdict.DMABuf) }},
-	{name: label.PeerDirect, kind: state, value: func(f *facts) (string, bool) { return word(f.PeerDirect()) }},
+	{name: label.Peermem, kind: state, value: func(f *facts) (string, bool) { return answer(f.Verdict.Peermem, f.mayHavePairs()) }},
+	{name: label.DMABuf, kind: state, value: func(f *facts) (string, bool) { return answer(f.Verdict.DMABuf, f.mayHavePairs()) }},
+	{name: label.PeerDirect, kind: state, value: func(f *facts) (string, bool) { return word(f.PeerDirect(), true) }},
 	{name: label.MOFED, kind: state, value: func(f *facts) (string, bool) {
-		text, unknown := word(MOFED(f.Kmod.MOFED))
-		return text, unknown && f.Kmod.MOFED.Origin != kmod.OriginNotLoaded
+		return word(MOFED(f.Kmod.MOFED), f.Kmod.MOFED.Origin != kmod.OriginNotLoaded)
 	}},
 	{name: label.Rate, kind: state, value: func(f *facts) (string, bool) {
 		if f.Verdict.Rate == nil {
@@ -116,24 +114,24 @@ var rows = [...]row{
 	{name: label.IOMMU, kind: state, value: func(f *facts) (string, bool) { return f.Verdict.IOMMU, f.Verdict.Undecided.IOMMU }},
 	{name: label.ACS, kind: state, value: func(f *facts) (string, bool) { return f.Verdict.ACS, f.Verdict.Undecided.ACS }},
 	{name: label.Storage, kind: state, value: func(f *facts) (string, bool) {
-		if !f.cuda() {
+		cuda := func(gpu topology.GPU) bool { return gpu.GPU.CUDA } // GPUDirect Storage is for these, eligible or not
+		if !slices.ContainsFunc(f.Matrix.GPUs, cuda) {
 			return "", !f.Matrix.Complete
 		}
-		return answer(f.Kmod.Storage)
+		return answer(f.Kmod.Storage, true)
 	}},
 	{name: label.Expected, kind: state, value: func(f *facts) (string, bool) {
 		if f.expected == nil || f.expected.NoType {
 			return "", false
 		}
-		return answer(f.expected.State)
+		return answer(f.expected.State, true)
 	}},
 	{name: label.Degraded, kind: state, value: func(f *facts) (string, bool) {
 		if !f.mayHavePairs() || f.Verdict.Capable == tristate.False {
 			return "", false
 		}
 		// Else a true from before a driver was loaded would stay for ever.
-		text, unknown := answer(f.Verdict.Degraded)
-		return text, unknown && !f.Verdict.Hidden
+		return answer(f.Verdict.Degraded, !f.Verdict.Hidden)
 	}},
 }
 
@@ -220,12 +218,16 @@ func (f *facts) nicFamilies() (known, here []string) {
 	return family.Names(f.Families.NICs), here
 }
 
-func answer(s tristate.State) (text string, unknown bool) {
+// answer makes a label of a state. Without keep none is kept where it is unknown.
+func answer(s tristate.State, keep bool) (text string, unknown bool) {
 	if s == tristate.Unknown {
-		return "", true
+		return "", keep
 	}
 	return s.String(), false
 }
+
+// word is answer for a text, "" for unknown.
+func word[T ~string](text T, keep bool) (string, bool) { return string(text), text == "" && keep }
 
 // notJudged reports whether every function was read and the only NICs are those that are not
 // judged. No label that says otherwise is kept then: what it said was about other NICs, or that
@@ -237,34 +239,11 @@ func (f *facts) notJudged() bool {
 // known: that readiness is unknown rests on facts that were read, so no published label is kept.
 func (f *facts) known() bool { return f.notJudged() || f.Verdict.Doubted() }
 
-func (f *facts) capable() (string, bool) {
-	text, unknown := answer(f.Verdict.Capable)
-	return text, unknown && !f.notJudged()
-}
-
-// way is the label of a way to GPU memory. None is kept where there is no pair.
-func (f *facts) way(s tristate.State) (string, bool) {
-	text, unknown := answer(s)
-	return text, unknown && f.mayHavePairs()
-}
-
-// word makes "" unknown.
-func word[T ~string](text T) (string, bool) { return string(text), text == "" }
-
-// cuda reports whether there is a GPU that GPUDirect Storage is for, eligible or not.
-func (f *facts) cuda() bool {
-	return slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.GPU.CUDA })
-}
-
 func (f *facts) count(n int) (text string, unknown bool) {
 	if !f.Matrix.Complete {
 		return "", true
 	}
 	return strconv.Itoa(n), false
-}
-
-func (f *facts) level(l topology.Level) (text string, unknown bool) {
-	return l.String(), l == topology.Unknown && f.mayHavePairs()
 }
 
 // mayHavePairs reports whether there is an eligible GPU with an eligible NIC, as far
