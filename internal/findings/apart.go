@@ -6,12 +6,10 @@ import (
 	"gdr-features/verdict"
 )
 
-// On some CPUs the driver maps GPU memory for some pairs of a GPU and a NIC and not for others.
-// What others have does not help those (verdict.Pair.Apart).
+// On some CPUs the driver maps GPU memory for some pairs alone (verdict.Judged.Apart).
 const orMoveOther = "or move a NIC and a GPU that have what it takes below one PCIe switch"
 
-// apart says what these pairs lack, though another GPU or NIC has it or may have it: anyHas.
-// It says nothing where that is not so.
+// apart says what these pairs lack, if another GPU or NIC has it or may have it: anyHas.
 func apart(f *judged, reason verdict.Reason, anyHas tristate.State, lack string) finding.Said {
 	pairs := f.apartPairs(tristate.False, reason)
 	if anyHas == tristate.False || !pairs.Any() {

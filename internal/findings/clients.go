@@ -146,8 +146,6 @@ func sawHolders(f *judged) []string {
 	return seen
 }
 
-// Releases of the NIC's driver.
-
 // neededRelease is the first release of the NIC's driver that works with the loaded GPU
 // driver; "" where all do. It matters where a file of the NIC's driver is the proof.
 func neededRelease(f *judged) string {
@@ -162,8 +160,7 @@ func neededRelease(f *judged) string {
 	return ""
 }
 
-// provenFrom is the release before which the file that is the proof always says the same; "" for
-// none.
+// provenFrom is the release before which the proof is a file that always says the same, or "".
 func provenFrom(f *judged) string {
 	for _, file := range f.NIC.PeerMemory.Files {
 		if p := f.Verdict.Client; p.Registered == tristate.True && file.Name == path.Base(p.File) {

@@ -102,7 +102,7 @@ const seeDriver = "see gpu-driver"
 
 // lackOfDMABuf says that a need is not met. The verdict gives the order of the needs.
 func lackOfDMABuf(f *judged, need verdict.Need) finding.Said {
-	seen := sawNeed(f, need)
+	seen := sawNeeds[need](f)
 	switch need {
 	case verdict.GPUDriverLoaded:
 		return finding.Fail(withoutDriver(f), "no GPU driver is loaded").Saw(seen...).Do(seeDriver)
@@ -157,34 +157,22 @@ func withoutDriver(f *judged) finding.Code {
 	return "GPUDriverNotLoaded"
 }
 
-// sawNeed is evidence of a need of DMA-BUF.
-func sawNeed(f *judged, need verdict.Need) []string {
-	switch need {
-	case verdict.GPUDriverLoaded:
-		return sawGPUDriver(f)
-	case verdict.GPUBound:
-		return gpuDrivers(f)
-	case verdict.TuringGPU:
-		return gpuIDs(f)
-	case verdict.OpenModules:
-		return f.saw(kmod.FactDriver, strings.TrimSpace(gpuDriverState(f).Version+" "+moduleType(f)))
-	case verdict.OwnMemory, verdict.PCIeMapping:
-		return topoOverride(f)
-	case verdict.KernelOption:
-		return sawOptions(f)
-	case verdict.NICDevice:
-		return nicDrivers(f)
-	case verdict.CoreSymbol:
-		return f.sawSymbol(kmod.UmemDMABuf)
-	case verdict.DriverSymbol:
-		return f.sawSymbol(f.NIC.DMABuf)
-	default:
-		return nil
-	}
+// sawNeeds is evidence of what DMA-BUF needs.
+var sawNeeds = map[verdict.Need]func(*judged) []string{
+	verdict.GPUDriverLoaded: sawGPUDriver,
+	verdict.GPUBound:        gpuDrivers,
+	verdict.TuringGPU:       gpuIDs,
+	verdict.OpenModules:     sawModuleType,
+	verdict.OwnMemory:       topoOverride,
+	verdict.PCIeMapping:     topoOverride,
+	verdict.KernelOption:    sawOptions,
+	verdict.NICDevice:       nicDrivers,
+	verdict.DevicesAccept:   func(*judged) []string { return nil },
+	verdict.CoreSymbol:      func(f *judged) []string { return f.sawSymbol(kmod.UmemDMABuf) },
+	verdict.DriverSymbol:    func(f *judged) []string { return f.sawSymbol(f.NIC.DMABuf) },
 }
 
-// withoutDMABufInPlugin lists the NICs on which some releases of the NCCL plugin do not use
-// DMA-BUF.
+// withoutDMABufInPlugin lists the NICs on which some NCCL plugins do not use DMA-BUF.
 func withoutDMABufInPlugin(f *judged) finding.Subjects {
 	off := func(fn *pci.Function) bool {
 		return eligibleNIC(fn) && fn.NIC == f.NIC && fn.NIC.DMABufOff.Has(fn.Device)
@@ -202,8 +190,7 @@ func missingOption(f *judged) string {
 	return ""
 }
 
-// sawOptions is evidence of the kernel's configuration: the file that was read, which is
-// the last one that was tried.
+// sawOptions is evidence of the kernel's configuration: of the last file that was tried.
 func sawOptions(f *judged) []string {
 	files := f.Kmod.Files[kmod.FactKernelOptions]
 	if len(files) == 0 {
@@ -231,10 +218,14 @@ func unreadNeeds(f *judged) []string {
 	var seen []string
 	for _, p := range f.Verdict.Needs {
 		if p.Met == tristate.Unknown {
-			seen = append(seen, sawNeed(f, p.Need)...)
+			seen = append(seen, sawNeeds[p.Need](f)...)
 		}
 	}
 	return seen
+}
+
+func sawModuleType(f *judged) []string {
+	return f.saw(kmod.FactDriver, strings.TrimSpace(gpuDriverState(f).Version+" "+moduleType(f)))
 }
 
 func sawGPUDriver(f *judged) []string {
@@ -344,9 +335,8 @@ func legacyStack(f *judged) bool {
 	return loadableClient(f) && f.PeerDirect() == verdict.PeerDirectLegacy
 }
 
-// legacyConfigured: on a MOFED before 5.1 nvidia-peermem works with
-// peerdirect_support=1 only, unless the driver is 560 or newer, whose persistent API
-// works without it.
+// legacyConfigured: on a MOFED before 5.1 nvidia-peermem works with peerdirect_support=1
+// only, or with the persistent API of driver 560 or newer.
 func legacyConfigured(f *judged) bool {
 	p := &f.advised().Peermem
 	persistent := p.PersistentAPI == "1" || p.PersistentAPI == "" && f.persistentByDefault()

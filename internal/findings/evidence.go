@@ -45,8 +45,8 @@ func sawPlace(f *pci.Function) string {
 // functions returns the functions of a kind.
 func (f *judged) functions(kind func(*pci.Function) bool) []*pci.Function {
 	var all []*pci.Function
-	for i := range f.PCI.Functions {
-		if fn := &f.PCI.Functions[i]; kind(fn) {
+	for fn := range f.PCI.All() {
+		if kind(fn) {
 			all = append(all, fn)
 		}
 	}

@@ -13,8 +13,7 @@ import (
 	"gdr-features/verdict"
 )
 
-// otherGPUs says, on a node with GPUs of two families, which family the findings are
-// about, and whether the other one is ready.
+// otherGPUs says, where GPUs are of two families, which one the findings are about.
 var otherGPUs = check{
 	Name: "other-gpus", Sources: []string{pci.Devices}, Codes: []finding.Code{"MixedGPUs"}, Judge: judgeOtherGPUs,
 }
@@ -33,8 +32,7 @@ func judgeOtherGPUs(f *judged) finding.Said {
 	return finding.OK("%s%s GPUs are ready too", about, strings.Join(names, " and "))
 }
 
-// notReadyGPUs lists the families of GPUs that the findings are not about and that are not
-// ready.
+// notReadyGPUs lists the other families of GPUs that are not ready.
 func notReadyGPUs(f *judged) (others finding.Subjects) {
 	for _, o := range f.Verdict.Others {
 		if o.Ready == tristate.True {
@@ -128,8 +126,7 @@ func smallBAR(f *judged) (gpus finding.Subjects) {
 
 const mib = 1 << 20
 
-// smallBAR1 lists the GPUs whose memory has an unknown size and a BAR that is certainly too
-// small for it.
+// smallBAR1 lists the GPUs with memory of unknown size and a BAR that is too small for any.
 func smallBAR1(f *judged) (gpus finding.Subjects) {
 	for _, fn := range f.functions(hasSmallBAR1) {
 		seen := []string{sawBAR(fn)}

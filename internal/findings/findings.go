@@ -1,6 +1,5 @@
-// Package findings says what check found: one finding for each check, with what to
-// do about it and the files it was read from. It is pure: facts and their verdict in,
-// findings out.
+// Package findings says what check found: one finding for each check, with what to do about it
+// and the files it was read from. It is pure.
 //
 // Each check is one function, which says what it found (package finding). A new finding is a
 // case in such a function, a code in its check's list, and a page docs/reasons/<Code>.md.
@@ -54,8 +53,7 @@ func (f *judged) checks() []check {
 	return slices.Concat(prerequisites, advice)
 }
 
-// prerequisites are the checks of the verdict, in its order, and of what makes GPUDirect RDMA slow
-// as far as labels tell it.
+// prerequisites are the checks of the verdict, in its order, and of what other labels tell.
 var prerequisites = []check{
 	hardware, gpuDriver, nicDriver, rdmaDevice, port, peermem,
 	dmabuf, rdmaStack, level, ncclDefault, iommu, acs,
@@ -81,8 +79,7 @@ func CodesOf(name string) (codes []finding.Code, ok bool) {
 	return finding.CodesOf(slices.Concat(prerequisites, advice, []check{expectedCheck}), name)
 }
 
-// files returns the files that a fact rests on. For a peer memory client these are the ones
-// that decide; those of the IOMMU are in package platform.
+// files returns the files that a fact rests on.
 func (f *judged) files(fact kmod.Fact) []string {
 	switch fact {
 	case verdict.FactPeermem:

@@ -279,9 +279,8 @@ func passthroughDrivers(f *judged) string {
 	return strings.Join(finding.Unique(f.of(passed, func(fn *pci.Function) string { return fn.Driver })), ", ")
 }
 
-// loadedDriver names the GPU driver and its variant: open or proprietary kernel modules. A
-// driver that comes in one variant is the kernel's own if it has no version and is not a
-// peer memory client.
+// loadedDriver names the GPU driver and its variant. One that comes in one variant is the
+// kernel's own if it has no version and is not a peer memory client.
 func loadedDriver(f *judged) string {
 	switch driver := gpuDriverState(f); {
 	case f.GPU.OpenFrom != 0:

@@ -132,8 +132,7 @@ func beyondDefault(f *judged) finding.Said {
 		Do("set NCCL_NET_GDR_LEVEL=PHB or SYS and measure: it may be slower than without GPUDirect RDMA")
 }
 
-// sawFar is evidence of the GPUs that are far from their NICs; where none is in the
-// PCI tree, of where all are.
+// sawFar is evidence of the GPUs that are far from their NICs, or of all where none is.
 func sawFar(f *judged) []string {
 	if far := farGPUs(f).Evidence; len(far) > 0 {
 		return far
@@ -191,8 +190,7 @@ func sharedNearNIC(f *judged) (shared finding.Subjects) {
 	return shared
 }
 
-// idleTwin returns a NIC of the same model that is nearest to no GPU, where there are
-// as many of the model as there are GPUs.
+// idleTwin returns a NIC of the same model that is nearest to none, if there is one a GPU.
 func (f *judged) idleTwin(nic *pci.Function, nearest map[*pci.Function]bool) *pci.Function {
 	twins := f.functions(func(fn *pci.Function) bool {
 		return eligibleNIC(fn) && fn.PhysFn == nil && fn.Device == nic.Device && fn.Class == nic.Class && fn.Address.Function == 0

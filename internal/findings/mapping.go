@@ -21,8 +21,7 @@ func perhapsExcluded(f *judged) finding.Said {
 		OfAny(gpus).Do(seeProblems)
 }
 
-// excluded lists the GPUs of the judged family that are bound to its driver and of which it is
-// as asked for whether the driver excludes them.
+// excluded lists the GPUs bound to the family's driver that it excludes, or may exclude.
 func (f *judged) excluded(is tristate.State) (gpus finding.Subjects) {
 	for _, fn := range f.functions(eligibleGPU) {
 		if fn.GPU == f.GPU && fn.Driver == fn.GPU.Driver && f.Platform.GPUs.Excluded(fn.Address) == is {
@@ -32,9 +31,6 @@ func (f *judged) excluded(is tristate.State) (gpus finding.Subjects) {
 	}
 	return gpus
 }
-
-// What follows is about GPUs whose memory NVIDIA's driver does not give to NICs, whatever else is
-// there.
 
 func virtualGPU(f *judged) finding.Said {
 	gpus := virtualGPUs(f)
@@ -99,8 +95,7 @@ func virtualGPUs(f *judged) (gpus finding.Subjects) {
 	return gpus
 }
 
-// unmappedPairs lists the GPUs for which no NIC is proven to have a mapping over PCIe, each
-// with the first NIC.
+// unmappedPairs lists the GPUs with no NIC that is proven to have a mapping, and the first NIC.
 func unmappedPairs(f *judged) (pairs finding.Subjects) {
 	for i, gpu := range f.Matrix.GPUs {
 		if !gpu.Counts() || gpu.GPU != f.GPU || !gpu.Coherent() {
@@ -162,11 +157,9 @@ func overridable(f *judged) bool {
 	return true
 }
 
-// withoutDirectNIC is advice for a GPU that shares memory with its CPU and has a data-direct
-// function beside it. UCX then asks for a mapping over PCIe whatever NIC it uses, and the
-// driver refuses it for a NIC that is elsewhere (ai-dynamo/nixl#1768). Without that
-// function UCX reaches the GPU over C2C, as NCCL does with such a NIC: that is why the node
-// is ready all the same.
+// withoutDirectNIC is advice for a GPU that shares memory with its CPU beside a data-direct
+// function. UCX then asks for a mapping over PCIe whatever NIC it uses, and the driver refuses it
+// for a NIC that is elsewhere (ai-dynamo/nixl#1768). NCCL reaches the GPU over C2C: the node is ready.
 func withoutDirectNIC(f *judged) string {
 	if slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Counts() && gpu.Coherent() && len(f.dataDirectBeside(gpu)) > 0 }) {
 		return "UCX and NIXL, which then fail with error 524, need UCX_IB_DIRECT_NIC=n for the farther NIC (GDAKI " +
@@ -175,8 +168,7 @@ func withoutDirectNIC(f *judged) string {
 	return ""
 }
 
-// dataDirectBeside lists the data-direct functions that share more than a root port with a
-// GPU.
+// dataDirectBeside lists data-direct functions that share more than a root port with a GPU.
 func (f *judged) dataDirectBeside(gpu topology.GPU) []*pci.Function {
 	return f.functions(func(fn *pci.Function) bool { return fn.DataDirectOf != nil && fn.CommonBridges(gpu.Function) > 1 })
 }

@@ -41,8 +41,7 @@ func nodeRoute(f *judged) string {
 	return "default route"
 }
 
-// defaultRoutes names the eligible NICs that the node's default routes are over, those near a
-// GPU or the others, each once.
+// defaultRoutes names the eligible NICs of default routes, near a GPU or not, each once.
 func (f *judged) defaultRoutes(near bool) (nics finding.Subjects) {
 	for _, route := range f.Platform.DefaultRoutes {
 		for _, a := range route.Functions {

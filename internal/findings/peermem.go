@@ -255,10 +255,9 @@ func clientModule(f *judged) string {
 	return "the module behind " + f.Verdict.Client.By
 }
 
-// exporter tells which module on disk has the PeerDirect API, by what peermem
-// depends on: ib_uverbs (MOFED 24.07 and newer, Ubuntu), which needs ib_core
-// itself, or ib_core; "" for none. What a driver's container has on disk is not
-// the RDMA stack of the node.
+// exporter tells which module on disk has the PeerDirect API, by what peermem depends on:
+// ib_uverbs (MOFED 24.07 and newer, Ubuntu), which needs ib_core itself, or ib_core; "" for none.
+// What a driver's container has on disk is not the RDMA stack of the node.
 func exporter(f *judged) string {
 	file := &f.advised().File
 	if file.Listed != tristate.True || strings.HasPrefix(file.Dep[0], "/run/") {
@@ -271,8 +270,6 @@ func exporter(f *judged) string {
 	}
 	return ""
 }
-
-// Evidence.
 
 func sawPeermem(f *judged) []string {
 	p := f.Verdict.Client

@@ -281,8 +281,7 @@ var rootComplex = check{
 	},
 }
 
-// intelHostBridge is that of an Intel CPU, at the place where these CPUs have it; nil where
-// there is none.
+// intelHostBridge is at the place where Intel's CPUs have it; nil where there is none.
 func intelHostBridge(f *judged) *pci.Function {
 	bridge := f.PCI.Find(pci.Address{})
 	if bridge == nil || bridge.Class>>8 != 0x0600 || bridge.Vendor != 0x8086 {
@@ -303,11 +302,9 @@ func writeOnly(f *judged) (gpus finding.Subjects) {
 		if !gpu.Counts() || gpu.RootBus == "" || len(near) == 0 {
 			continue
 		}
-		nearest := near[0]
-		if nearest.RootBus == "" || gpu.CommonBridges(nearest) > 0 {
-			continue
+		if nearest := near[0]; nearest.RootBus != "" && gpu.CommonBridges(nearest) == 0 {
+			gpus.Add(f.named(gpu.Function)+" and "+f.named(nearest), sawPlace(gpu.Function), sawPlace(nearest))
 		}
-		gpus.Add(f.named(gpu.Function)+" and "+f.named(nearest), sawPlace(gpu.Function), sawPlace(nearest))
 	}
 	return gpus
 }

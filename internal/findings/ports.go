@@ -84,8 +84,7 @@ func linkLayer(f *judged) string {
 	return ", " + f.Verdict.Link
 }
 
-// idlePorts names the ports that are not active: first those that are down, then
-// those that may be.
+// idlePorts names the ports that are not active: those that are down, then the unread.
 func idlePorts(f *judged) (idle finding.Subjects) {
 	var unread []string
 	for _, p := range f.ports() {
@@ -202,8 +201,7 @@ func nearNICUp(f *judged) string {
 // nicName is "mlx5_3 0000:3c:00.0".
 func nicName(n *topology.NIC) string { return strings.TrimSpace(n.Name() + " " + n.Address()) }
 
-// named is what topo calls a GPU or a NIC, and its address: "GPU1 0000:3b:00.0". Others have an
-// address alone.
+// named is what topo calls a GPU or a NIC, "GPU1 0000:3b:00.0", or an address alone.
 func (f *judged) named(fn *pci.Function) string {
 	for i := range f.Matrix.GPUs {
 		if f.Matrix.GPUs[i].Function == fn {

@@ -13,8 +13,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// Remedies that take more than a sentence, and the names in them: those in the row
-// of the family of NICs that the other findings are about.
+// Remedies that take more than a sentence.
 
 // gpuDriverState is the driver of these GPUs.
 func gpuDriverState(f *judged) kmod.Driver { return f.Kmod.Drivers[f.GPU.Name] }
@@ -79,14 +78,12 @@ func allNICsPassedThrough(f *judged) bool {
 	return len(nics) > 0 && !slices.ContainsFunc(nics, func(fn *pci.Function) bool { return !fn.PassedThrough() })
 }
 
-// forerunner reports whether a module is a predecessor of the first of
-// family.Client.Modules: nv_peer_mem, a package of its own.
+// forerunner reports whether a module is a predecessor of the first: nv_peer_mem.
 func forerunner(f *judged, module string) bool {
 	return module != firstModule(f) && slices.Contains(f.GPU.Client.Modules, module)
 }
 
-// peermemName is the module to load, as modprobe spells it: the predecessor if only that
-// is installed.
+// peermemName is the module to load, or the predecessor if only that is installed.
 func peermemName(f *judged) string {
 	if module := f.advised().File.Name; forerunner(f, module) {
 		return module
@@ -145,8 +142,7 @@ const operatorRebuild = "drain this node and reboot it, so that the GPU Operator
 	"(since v26.3 a new driver Pod keeps the modules that are loaded), " +
 	"or set FORCE_REINSTALL=true in driver.manager.env, which rebuilds it on all nodes of that driver"
 
-// rebuild says how the module is rebuilt here, for the running RDMA stack, after what has to
-// be done before.
+// rebuild says how the module is rebuilt here, after what has to be done before.
 func rebuild(f *judged, before string) []string {
 	return finding.Steps(before+rebuildHere(f), newerClient(f))
 }
@@ -205,8 +201,7 @@ func passthroughIOMMU(f *judged) string {
 		"to virtual machines stay isolated)"
 }
 
-// orOff is an alternative where the GPU Operator waits for drivers that DMA-BUF does
-// not need.
+// orOff is an alternative to waiting for drivers that DMA-BUF does not need.
 func orOff(f *judged) string {
 	if f.Verdict.DMABuf == tristate.True {
 		return "or driver.rdma.enabled=false, as DMA-BUF is available"

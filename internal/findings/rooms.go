@@ -19,8 +19,7 @@ func SawFact(node *verdict.Node, fact kmod.Fact, value string) []string {
 	return judgedOf(node).saw(fact, value)
 }
 
-// WriteOnly reports whether a GPU's nearest NIC is reached through the root complex of a
-// processor that forwards writes alone.
+// WriteOnly reports whether a GPU's nearest NIC is behind a CPU that forwards writes alone.
 func WriteOnly(node *verdict.Node) bool {
 	return writeOnly(judgedOf(node)).Any()
 }
