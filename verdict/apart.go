@@ -5,10 +5,9 @@ import (
 	"gdr-features/tristate"
 )
 
-// apart says whether one GPU and one NIC have together what the steps before GPU memory ask of
-// some GPU and of some NIC. It matters where the driver maps GPU memory for some pairs and not
-// for others: then the port of one NIC does not help the GPU of another. It returns what the
-// pairs lack that come furthest, and these. Elsewhere it is met, as far as the steps are.
+// apart returns what one GPU and one NIC lack together of the steps before GPU memory, and the
+// pairs that come furthest. It matters where the driver maps GPU memory for some pairs alone: the
+// port of one NIC does not help the GPU of another. Elsewhere nothing is lacking.
 func (j *judge) apart() (lack Step, pairs []*topology.Pair) {
 	met, mixed := Step{"port", tristate.True, NoActivePort}, false
 	j.each(func(of *topology.Pair) { mixed = mixed || of.Allowed != tristate.True })

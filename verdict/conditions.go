@@ -32,8 +32,7 @@ func (node *Node) unlessUnidentified(no tristate.State) tristate.State {
 // is off only where the kernel's list of groups was read.
 func (node *Node) iommu() (mode string, open bool) {
 	var seen, grouped, translated bool
-	for i := range node.PCI.Functions {
-		fn := &node.PCI.Functions[i]
+	for fn := range node.PCI.All() {
 		if !fn.GPUEligible() && !fn.NICEligible() {
 			continue
 		}
@@ -164,8 +163,7 @@ func (node *Node) rate() (gbps *int, open bool) {
 		return nil, false
 	}
 	worst := math.Inf(1)
-	for i := range node.Matrix.GPUs {
-		gpu := &node.Matrix.GPUs[i]
+	for _, gpu := range node.Matrix.GPUs {
 		if !gpu.Counts() {
 			continue
 		}
@@ -182,7 +180,7 @@ func (node *Node) rate() (gbps *int, open bool) {
 
 // fastest returns the highest rate in Gbit/s of the active ports of a GPU's nearest NICs and their
 // virtual functions, 0 for none. more: something that could not be read may have a higher one.
-func (node *Node) fastest(gpu *topology.GPU) (gbps float64, more bool) {
+func (node *Node) fastest(gpu topology.GPU) (gbps float64, more bool) {
 	near := gpu.Near(topology.Hardware)
 	ports, all := node.RDMA.PortsOf(node.PCI.WithVirtual(near.Functions), true)
 	more = near.Level == topology.Unknown || !all

@@ -31,7 +31,6 @@ type Degradation struct {
 // FarPort is a GPU whose nearest NICs have no active port while farther ones have: the pair that is
 // left is worse than the machine's level says.
 type FarPort struct {
-	GPU *topology.GPU
 	// Near is the pair with the first of the nearest NICs, and Left that with the first of the
 	// nearest that have an active port.
 	Near, Left *topology.Pair
@@ -70,8 +69,7 @@ func (v *Verdict) degradation(node *Node) (d Degradation) {
 // function lacks is up to whoever it is for.
 func (node *Node) nearPortMissing() tristate.State {
 	missing := tristate.False
-	for i := range node.Matrix.GPUs {
-		gpu := &node.Matrix.GPUs[i]
+	for _, gpu := range node.Matrix.GPUs {
 		if !gpu.Counts() {
 			continue
 		}
@@ -142,11 +140,10 @@ func (node *Node) cardHasRDMA(fn *pci.Function) bool {
 
 // farPorts are those of all eligible GPUs.
 func (node *Node) farPorts() (all []FarPort) {
-	for i := range node.Matrix.GPUs {
-		gpu := &node.Matrix.GPUs[i]
+	for i, gpu := range node.Matrix.GPUs {
 		near, left := node.nearestOf(i)
 		if gpu.Counts() && near != nil && left != nil && left.Level > near.Level {
-			all = append(all, FarPort{gpu, near, left})
+			all = append(all, FarPort{near, left})
 		}
 	}
 	return all

@@ -81,8 +81,7 @@ func (j *judge) byPASID() (gpus []*pci.Function) {
 	return gpus
 }
 
-// identityUnread: such a GPU is in an IOMMU group of which the type cannot be read, on a kernel on
-// which identity would be the state that Identity doubts.
+// identityUnread: the type of such a GPU's IOMMU group cannot be read, and may be the doubted one.
 func (j *judge) identityUnread() bool {
 	open := func(gpu *pci.Function) bool {
 		return gpu.IOMMUGroup != pci.None && j.Platform.IOMMU.Types[gpu.IOMMUGroup] == ""
@@ -106,8 +105,7 @@ func (node *Node) BeforePASID() tristate.State {
 	return tristate.False
 }
 
-// mayRedirect: ACS sends what a GPU sends to other devices up to the root complex, or the registers
-// of a bridge above it cannot be read.
+// mayRedirect: ACS sends what a GPU sends up to the root complex, or it cannot be read.
 func (node *Node) mayRedirect(gpu *pci.Function) bool {
 	return slices.ContainsFunc(gpu.Bridges, func(bridge pci.Address) bool {
 		acs := node.ACS[bridge]

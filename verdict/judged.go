@@ -60,8 +60,8 @@ type asker func(*Node, *family.GPU, *pci.Function) tristate.State
 // judged asks all that is to be judged of two families, each question after those it rests on.
 func (node *Node) judged(g *family.GPU, n *family.NIC, drives asker) *Judged {
 	j := &judge{Node: node, Judged: Judged{GPU: g, NIC: n}, driven: map[*pci.Function]tristate.State{}}
-	for i := range node.Matrix.GPUs {
-		if gpu := &node.Matrix.GPUs[i]; gpu.Counts() && gpu.GPU == g {
+	for _, gpu := range node.Matrix.GPUs {
+		if gpu.Counts() && gpu.GPU == g {
 			j.gpus = append(j.gpus, gpu.Function)
 			j.driven[gpu.Function] = drives(node, g, gpu.Function)
 		}
@@ -92,8 +92,7 @@ func (j *Judged) ways() (n int) {
 	return n
 }
 
-// Pair is a node with the families that it is judged by, both nil before Judge. What Judge kept of
-// them is in its Verdict.
+// Pair is a node with the families that it is judged by, both nil before Judge.
 type Pair struct {
 	*Node
 	GPU *family.GPU

@@ -9,8 +9,7 @@ import (
 	"gdr-features/tristate"
 )
 
-// Link is a PCI Express link of the card of an eligible GPU or NIC, or one between two bridges above
-// such cards.
+// Link is a PCI Express link of the card of an eligible GPU or NIC, or between bridges above it.
 type Link struct {
 	// Of is the GPU or NIC that has the link, or is below it.
 	Of *pci.Function
@@ -106,8 +105,7 @@ func (node *Node) uplinks(fn *pci.Function) (ports []*pci.Function) {
 	return ports
 }
 
-// between judges a link between two bridges by what either end shows; with speed also how fast
-// it is.
+// between judges a link between two bridges by what either end shows, with speed how fast it is.
 func (l *Link) between(speed bool) {
 	for _, ends := range [...][2]*pci.Function{{l.Lower, l.Upper}, {l.Upper, l.Lower}} {
 		switch full, lacks := pci.FullLink(ends[0], ends[1], speed); full {

@@ -29,9 +29,7 @@ func (node *Node) commonBridge(a, b *pci.Function) tristate.State {
 	return tristate.Of(a.CommonBridges(b) > 0)
 }
 
-// someMapped reports whether the driver maps GPU memory as a NIC of the one family with an RDMA
-// device and a GPU of the other need it. True for families that do not ask for a mapping over
-// PCIe, and where there is no such NIC or GPU.
+// someMapped is true for families that do not ask for a mapping over PCIe.
 func (j *judge) someMapped() tristate.State {
 	return j.ofSomeInUse(func(gpu, nic *pci.Function) tristate.State {
 		if !j.NIC.PCIeMapping || !gpu.Coherent() || j.mappedBefore() {
@@ -70,8 +68,7 @@ func (node *Node) VirtualGPU(gpu *pci.Function) bool {
 	return gpu.GPU.Virtual(node.Platform.GPUs.Said[gpu.Address].Model)
 }
 
-// ownMemory reports whether the driver may give NICs the memory of some eligible GPU that it
-// drives: not where GrdmaPciTopoCheckOverride is 2, unless GPU and CPU share memory
+// ownMemory is false where GrdmaPciTopoCheckOverride is 2, unless GPU and CPU share memory
 // (kernel-open/nvidia/nv-pci.c, nv_grdma_pci_topology_supported, from R580 on). Unknown for
 // virtual GPUs, of which NVIDIA supports some (linux-rdma/perftest#126), and in a confidential
 // guest: NVIDIA's driver refuses it to a GPU in a mode for such guests (src/nvidia/src/kernel/gpu/

@@ -5,15 +5,13 @@ import (
 	"gdr-features/tristate"
 )
 
-// zen is the first family of AMD CPUs, as CPUID counts them, whose host bridges all pass on
-// requests between PCI devices.
+// zen is the first family of AMD CPUs, by CPUID, whose host bridges all pass requests on.
 const zen = 0x17
 
-// peerToPeer reports whether the kernel lets some NIC of the one family with an RDMA device reach
-// a GPU of the other that is driven, where the GPU's driver asks it. With drivers/pci/p2pdma.c
-// that is so below a common bridge and on AMD's CPUs since Zen. Of Intel's host bridges each
-// release of the kernel knows some: unknown. Where the kernel refuses, amdgpu keeps the DMA-BUF in
-// host memory (drivers/gpu/drm/amd/amdgpu/amdgpu_dma_buf.c, amdgpu_dma_buf_attach).
+// peerToPeer matters where the GPU's driver asks the kernel. With drivers/pci/p2pdma.c a NIC reaches
+// a GPU below a common bridge and on AMD's CPUs since Zen. Of Intel's host bridges each release of
+// the kernel knows some: unknown. Where it refuses, amdgpu keeps the DMA-BUF in host memory
+// (drivers/gpu/drm/amd/amdgpu/amdgpu_dma_buf.c, amdgpu_dma_buf_attach).
 func (j *judge) peerToPeer() tristate.State {
 	if !j.GPU.PCIP2PDMA || j.Platform.CPU.Vendor == "AuthenticAMD" && j.Platform.CPU.Family >= zen {
 		return tristate.True

@@ -127,8 +127,8 @@ func (j *judge) turing() tristate.State {
 
 func (j *judge) nicDriven() tristate.State {
 	answer := tristate.False
-	for i := range j.PCI.Functions {
-		if fn := &j.PCI.Functions[i]; fn.NIC == j.NIC && fn.Counts() {
+	for fn := range j.PCI.All() {
+		if fn.NIC == j.NIC && fn.Counts() {
 			answer = tristate.Or(answer, j.bound(fn))
 		}
 	}

@@ -14,8 +14,7 @@ import (
 // gdr.nics count them: without virtual functions whose physical function is listed.
 func (f *facts) members(g *Group, eligible func(*pci.Function) bool) []*pci.Function {
 	var all []*pci.Function
-	for i := range f.PCI.Functions {
-		fn := &f.PCI.Functions[i]
+	for fn := range f.PCI.All() {
 		if eligible(fn) && f.PCI.Physical(fn) == nil && (len(g.Model) == 0 || matchesAny(g.Model, names(fn)...)) {
 			all = append(all, fn)
 		}
@@ -29,8 +28,8 @@ func (f *facts) unidentified() int {
 		return -1
 	}
 	n := 0
-	for i := range f.PCI.Functions {
-		if f.PCI.Functions[i].Unidentified() {
+	for fn := range f.PCI.All() {
+		if fn.Unidentified() {
 			n++
 		}
 	}

@@ -100,8 +100,7 @@ func (f *facts) machine() string {
 		}
 	}
 	withoutGPU := len(parts)
-	for i := range f.PCI.Functions {
-		fn := &f.PCI.Functions[i]
+	for fn := range f.PCI.All() {
 		if part := fmt.Sprintf("gpu %q", cmp.Or(names(fn)...)); isGPU(fn) && !slices.Contains(parts, part) {
 			parts = append(parts, part)
 		}

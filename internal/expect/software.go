@@ -78,17 +78,14 @@ func ofDriver(driver kmod.Driver, c Check) Check {
 	return c
 }
 
-// moduleType is NVIDIA's name for each value of modules.
-var moduleType = map[string]string{"open": "open", "closed": "proprietary"}
-
 func (f *facts) modules(gpu *family.GPU, want string) Check {
 	driver := f.Kmod.Drivers[gpu.Name]
 	c := Check{
-		Name: "modules", State: driver.Open, Expected: moduleType[want] + " GPU kernel modules", Found: "proprietary ones",
+		Name: "modules", State: driver.Open, Expected: "open GPU kernel modules", Found: "proprietary ones",
 		Fix: []string{"install the other kernel module type of the driver (GPU Operator: driver.kernelModuleType)"},
 	}
 	if want == "closed" {
-		c.State, c.Found = tristate.Not(driver.Open), "open ones"
+		c.State, c.Expected, c.Found = tristate.Not(driver.Open), "proprietary GPU kernel modules", "open ones"
 	}
 	return ofDriver(driver, c)
 }

@@ -172,7 +172,7 @@ var nearPort = check{
 func nearPortsDown(f *judged) (gpus finding.Subjects) {
 	for _, far := range f.Verdict.FarPorts {
 		dead, alive := &f.Matrix.NICs[far.Near.NIC], &f.Matrix.NICs[far.Left.NIC]
-		gpus.Add(fmt.Sprintf("%s has %s at %v %s, and %s at %v next", f.named(far.GPU.Function), nicName(dead), far.Near.Level,
+		gpus.Add(fmt.Sprintf("%s has %s at %v %s, and %s at %v next", f.named(f.Matrix.GPUs[far.Near.GPU].Function), nicName(dead), far.Near.Level,
 			lackOf(dead).text, nicName(alive), far.Left.Level),
 			sawPorts(dead)...)
 	}
