@@ -30,13 +30,12 @@ func (c *Check[T]) Find(of T, files func(kmod.Fact) []string) (f Finding, found 
 	if !s.Found() {
 		return Finding{}, false
 	}
-	fix, commands := commandsIn(sanitized(s.Fix))
 	seen := Unique(slices.Concat(s.About.Evidence, s.Evidence))
-	return Finding{
-		Check: c.Name, Status: s.Status, Reason: s.Reason, Code: s.Code,
-		Detail: sanitize.Terminal(s.Detail), Fix: fix, Commands: commands,
-		Sources: sanitized(c.read(files, seen)), Evidence: sanitized(seen),
-	}, true
+	f = s.Finding
+	f.Check, f.Detail = c.Name, sanitize.Terminal(f.Detail)
+	f.Fix, f.Commands = commandsIn(sanitized(f.Fix))
+	f.Sources, f.Evidence = sanitized(c.read(files, seen)), sanitized(seen)
+	return f, true
 }
 
 // commandsIn returns steps without backquotes, and what stood between them.

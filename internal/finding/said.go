@@ -12,15 +12,9 @@ import (
 //
 //	return finding.Warn("ACSRedirect", "redirected by %s", bridges).Of(bridges).Do("leave it on")
 type Said struct {
-	Status Status
-	// Reason is the verdict's, where a prerequisite is not met.
-	Reason verdict.Reason
-	Code   Code
-	Detail string
-	Fix    []string
+	Finding // without Check, Commands and Sources
 	// About is what is spoken of. Its evidence comes before the rest.
-	About    Subjects
-	Evidence []string
+	About Subjects
 }
 
 // OK says that nothing is wrong.
@@ -52,7 +46,7 @@ func Unread(format string, args ...any) Said {
 }
 
 func said(status Status, code Code, format string, args ...any) Said {
-	return Said{Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}
+	return Said{Finding: Finding{Status: status, Code: code, Detail: fmt.Sprintf(format, args...)}}
 }
 
 // First is what the first of several functions says that says anything.

@@ -283,7 +283,7 @@ func judgeRDMAStack(f *judged) finding.Said {
 		return finding.OK("%s, as the peer memory module is set to use it", stack)
 	case originKnown(f):
 		return finding.OK("%s", stack)
-	case noModuleLoaded(f):
+	case !f.NIC.MOFED && f.Kmod.Advice != nil && f.Verdict.RDMADevice == tristate.False:
 		return finding.OK("no RDMA driver is loaded for the NICs%s", level)
 	}
 	return finding.Unknown("the origin of the RDMA drivers cannot be read%s", level)
@@ -295,11 +295,6 @@ func originKnown(f *judged) bool {
 	}
 	_, known := f.advised().NICVersions[f.NIC.Name]
 	return known && f.Verdict.RDMADevice == tristate.True
-}
-
-// noModuleLoaded: the NICs, for which MOFED has no drivers, have no RDMA device.
-func noModuleLoaded(f *judged) bool {
-	return !f.NIC.MOFED && f.Kmod.Advice != nil && f.Verdict.RDMADevice == tristate.False
 }
 
 func stackOrigin(f *judged) string {

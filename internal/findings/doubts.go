@@ -29,9 +29,9 @@ func confidentialGuest(f *judged) finding.Said {
 
 // smmuPassthrough comes first in the check iommu.
 func smmuPassthrough(f *judged) finding.Said {
-	doubt, gpus := identityGPUs(f)
+	gpus := identityGPUs(f)
 	const off = "boot with iommu.passthrough=0, in place of iommu.passthrough=1"
-	switch doubt {
+	switch f.Verdict.Identity.Doubt {
 	case verdict.Unproven:
 		return finding.Unknown("%s", identityText(f, gpus)).Because(verdict.SMMUPassthrough).Of(gpus).
 			Do(off, "or use Linux 6.11 or newer", orReadACS(f))
@@ -45,9 +45,8 @@ func smmuPassthrough(f *judged) finding.Said {
 }
 
 // identityGPUs lists the GPUs of verdict.Identity.
-func identityGPUs(f *judged) (doubt verdict.Doubt, gpus finding.Subjects) {
-	d := f.Verdict.Identity
-	for _, gpu := range d.GPUs {
+func identityGPUs(f *judged) (gpus finding.Subjects) {
+	for _, gpu := range f.Verdict.Identity.GPUs {
 		gpus.Add(gpu.Address.String(), finding.Saw(platform.GroupFile(gpu.IOMMUGroup),
 			f.Platform.IOMMU.Types[gpu.IOMMUGroup]))
 		for _, bridge := range gpu.Bridges {
@@ -55,7 +54,7 @@ func identityGPUs(f *judged) (doubt verdict.Doubt, gpus finding.Subjects) {
 		}
 	}
 	gpus.Evidence = append(gpus.Evidence, finding.Saw(platform.ReleaseFile, f.Platform.Kernel))
-	return d.Doubt, gpus
+	return gpus
 }
 
 func (f *judged) sawACS(bridge pci.Address) string {
@@ -104,23 +103,19 @@ func translationNeeded(f *judged) bool {
 
 // emulatedSwitch comes first in the check acs.
 func emulatedSwitch(f *judged) finding.Said {
-	doubt, pairs := belowEmulated(f)
+	pairs := belowEmulated(f)
 	askForATS := "ask the owner of the hypervisor to enable ATS of the NICs" + enableATS(f) + " and ACS Direct " +
 		"Translated P2P on the real switch ports above GPU and NIC"
-	switch doubt {
-	case verdict.Unproven:
+	if f.Verdict.BelowEmulated.Doubt == verdict.Unproven {
 		return finding.Unknown("in this virtual machine a GPU and a NIC are below a switch that the hypervisor "+
 			"emulates, and ATS of the NIC is off: "+
 			"such pairs are known to transfer garbage: %s", pairs).Because(verdict.EmulatedSwitch).Of(pairs).Do(askForATS, otherSwitch, provePair)
-	case verdict.Suspect:
-		return finding.Warn("EmulatedSwitch", "in this virtual machine a GPU and a NIC are below a switch that "+
-			"the hypervisor emulates, "+
-			"and whether ATS of the NIC is on cannot be read; where it is off, such pairs are known to transfer "+
-			"garbage: %s", pairs).Of(pairs).
-			Do("run this program as root (CAP_SYS_ADMIN), which can read it", askForATS, provePair)
-	default:
-		return finding.Said{}
 	}
+	return finding.Warn("EmulatedSwitch", "in this virtual machine a GPU and a NIC are below a switch that "+
+		"the hypervisor emulates, "+
+		"and whether ATS of the NIC is on cannot be read; where it is off, such pairs are known to transfer "+
+		"garbage: %s", pairs).OfAny(pairs).
+		Do("run this program as root (CAP_SYS_ADMIN), which can read it", askForATS, provePair)
 }
 
 const (
@@ -130,15 +125,14 @@ const (
 )
 
 // belowEmulated lists the pairs of verdict.BelowEmulated.
-func belowEmulated(f *judged) (doubt verdict.Doubt, pairs finding.Subjects) {
-	d := f.Verdict.BelowEmulated
-	for _, of := range d.Pairs {
+func belowEmulated(f *judged) (pairs finding.Subjects) {
+	for _, of := range f.Verdict.BelowEmulated.Pairs {
 		gpu, nic := f.Matrix.GPUs[of.GPU].Function, &f.Matrix.NICs[of.NIC]
 		said := finding.Choose(f.ATS[nic.Function.Address], "ATS on", "ATS off", "")
 		pairs.Add(f.named(gpu)+" and "+nicName(nic), sawPlace(gpu), sawPlace(nic.Function),
 			finding.Saw(nic.Function.Address.File(pci.ConfigFile), said))
 	}
-	return d.Doubt, pairs
+	return pairs
 }
 
 // emulatedBridges names the emulated bridges between GPUs and their nearest NICs.

@@ -313,7 +313,11 @@ func judgeNICDriver(f *judged) finding.Said {
 	if lack := apart(f, verdict.NICDriverNotLoaded, driven, "a NIC that is bound to "+driver); lack.Found() {
 		return lack.Saw(nicDrivers(f)...).Do("bind such a NIC to "+driver, orMoveOther)
 	}
-	switch unbound := unboundNICs(f); {
+	var unbound finding.Subjects
+	for _, n := range f.Verdict.Unbound {
+		unbound.Add(nicName(n), sawDriver(n.Function))
+	}
+	switch {
 	case driven == tristate.True && unbound.Any():
 		return finding.Warn("NICUnbound", "bound to no driver, beside others that are: %s", unbound).Of(unbound).
 			Do("dmesg, searched for its address, says why "+driver+" does not drive it (its firmware, or a fault of "+
@@ -340,7 +344,11 @@ func judgeRDMADevice(f *judged) finding.Said {
 	if lack := apart(f, verdict.NoRDMADevice, has, "an RDMA device"); lack.Found() {
 		return lack.Saw(withoutRDMA(f)...).Do(loadRDMA(f)...).Do(orMoveOther)
 	}
-	switch without := nicsWithoutRDMA(f); {
+	var without finding.Subjects
+	for _, n := range f.Verdict.WithoutRDMA {
+		without.Add(nicName(n), sawNoRDMA(n.Function.Address))
+	}
+	switch {
 	case has == tristate.True && without.Any():
 		return finding.Warn("NICWithoutRDMA", "without an RDMA device, beside others that have one: %s", without).
 			Of(without).

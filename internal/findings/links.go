@@ -22,7 +22,13 @@ var link = check{
 }
 
 func judgeLinks(f *judged) finding.Said {
-	if slow := degraded(f); slow.Any() {
+	var slow finding.Subjects // the links of cards, then those of the bridges above them
+	for _, l := range f.Verdict.Links {
+		if len(l.Lacks) > 0 {
+			slow.Add(nameOf(f, &l)+" runs at "+left(&l), sawLacks(l.Less, l.Lacks)...)
+		}
+	}
+	if slow.Any() {
 		warning := finding.Warn("LinkDegraded", "%s", slow).Of(slow)
 		if f.Guest() {
 			return warning.Do("look on the hypervisor, which shows the real link: there, "+reseat, coldBoot)
@@ -51,18 +57,6 @@ const reseat = "reseat the card or its riser, look for AER errors in dmesg and a
 	"the firmware"
 
 const coldBoot = "a cold boot trains the link again"
-
-// degraded lists what has fewer lanes, or is slower, than both ends can do: the links of
-// cards, then those of the bridges above them.
-func degraded(f *judged) (links finding.Subjects) {
-	for _, l := range f.Verdict.Links {
-		if len(l.Lacks) == 0 {
-			continue
-		}
-		links.Add(nameOf(f, &l)+" runs at "+left(&l), sawLacks(l.Less, l.Lacks)...)
-	}
-	return links
-}
 
 // nameOf names the card that has a link, or the bridges that it is between.
 func nameOf(f *judged, l *verdict.Link) string {

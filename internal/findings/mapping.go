@@ -32,8 +32,16 @@ func (f *judged) excluded(is tristate.State) (gpus finding.Subjects) {
 	return gpus
 }
 
+// virtualGPU is about the virtual GPUs of the judged family.
 func virtualGPU(f *judged) finding.Said {
-	gpus := virtualGPUs(f)
+	var gpus finding.Subjects
+	for _, fn := range f.functions(eligibleGPU) {
+		if fn.GPU == f.GPU && f.VirtualGPU(fn) {
+			name := f.Platform.GPUs.Said[fn.Address].Model
+			gpus.Add(fn.Address.String()+" "+name, finding.Saw(platform.InformationFile(fn.GPU, fn.Address),
+				"Model: "+name))
+		}
+	}
 	return finding.Unread("these GPUs are virtual ones, of which NVIDIA supports only some for GPUDirect RDMA, "+
 		"and no file says whether these are among them: %s", gpus).
 		As("VirtualGPU").OfAny(gpus).
@@ -81,18 +89,6 @@ func perhapsUnmapped(f *judged) finding.Said {
 		"not all of which can be read: %s", f.NIC.Name, pairs).OfAny(pairs).
 		Do("run it where /proc/driver/nvidia is visible: on the host, or in a container whose runtime does not " +
 			"hide it")
-}
-
-// virtualGPUs lists the virtual GPUs of the judged family.
-func virtualGPUs(f *judged) (gpus finding.Subjects) {
-	for _, fn := range f.functions(eligibleGPU) {
-		if fn.GPU == f.GPU && f.VirtualGPU(fn) {
-			name := f.Platform.GPUs.Said[fn.Address].Model
-			gpus.Add(fn.Address.String()+" "+name, finding.Saw(platform.InformationFile(fn.GPU, fn.Address),
-				"Model: "+name))
-		}
-	}
-	return gpus
 }
 
 // unmappedPairs lists the GPUs with no NIC that is proven to have a mapping, and the first NIC.

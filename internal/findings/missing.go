@@ -9,22 +9,6 @@ import (
 	"gdr-features/verdict"
 )
 
-// unboundNICs are those without any driver.
-func unboundNICs(f *judged) (nics finding.Subjects) {
-	for _, n := range f.Verdict.Unbound {
-		nics.Add(nicName(n), sawDriver(n.Function))
-	}
-	return nics
-}
-
-// nicsWithoutRDMA are those with a driver and no RDMA device.
-func nicsWithoutRDMA(f *judged) (nics finding.Subjects) {
-	for _, n := range f.Verdict.WithoutRDMA {
-		nics.Add(nicName(n), sawNoRDMA(n.Function.Address))
-	}
-	return nics
-}
-
 // verbsEntry: programs reach RDMA devices through ib_uverbs alone.
 var verbsEntry = check{
 	Name: "verbs-entry", Sources: []string{verbs.Class}, Codes: []finding.Code{"VerbsEntryMissing"},

@@ -64,12 +64,9 @@ func (f *judged) defaultRoutes(near bool) (nics finding.Subjects) {
 
 // isNear reports whether a NIC is near some eligible GPU.
 func (f *judged) isNear(nic *pci.Function) bool {
-	for _, gpu := range f.Matrix.GPUs {
-		if gpu.Counts() && slices.Contains(gpu.Near(topology.Usable).Functions, nic) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool {
+		return gpu.Counts() && slices.Contains(gpu.Near(topology.Usable).Functions, nic)
+	})
 }
 
 // routeOf is what the table of routes has.

@@ -162,21 +162,17 @@ var nearPort = check{
 		pci.Devices,
 	}, Codes: []finding.Code{"NearPortDown"},
 	Judge: func(f *judged) finding.Said {
-		down := nearPortsDown(f)
+		var down finding.Subjects
+		for _, far := range f.Verdict.FarPorts {
+			dead, alive := &f.Matrix.NICs[far.Near.NIC], &f.Matrix.NICs[far.Left.NIC]
+			text := fmt.Sprintf("%s has %s at %v %s, and %s at %v next", f.named(f.Matrix.GPUs[far.Near.GPU].Function),
+				nicName(dead), far.Near.Level, lackOf(dead).text, nicName(alive), far.Left.Level)
+			down.Add(text, sawPorts(dead)...)
+		}
 		return finding.Warn("NearPortDown", "a GPU cannot use its nearest NIC: %s", down).OfAny(down).
 			Do(nearNICUp(f), "until then traffic uses the farther NIC, where NCCL may not use GPUDirect RDMA",
 				withoutDirectNIC(f))
 	},
-}
-
-func nearPortsDown(f *judged) (gpus finding.Subjects) {
-	for _, far := range f.Verdict.FarPorts {
-		dead, alive := &f.Matrix.NICs[far.Near.NIC], &f.Matrix.NICs[far.Left.NIC]
-		gpus.Add(fmt.Sprintf("%s has %s at %v %s, and %s at %v next", f.named(f.Matrix.GPUs[far.Near.GPU].Function), nicName(dead), far.Near.Level,
-			lackOf(dead).text, nicName(alive), far.Left.Level),
-			sawPorts(dead)...)
-	}
-	return gpus
 }
 
 // portLack is why a NIC has no active port, and what to do.

@@ -25,21 +25,12 @@ type facts struct {
 	expected *expect.Result
 }
 
-// kind is what a label is about: it may change only when the hardware changes, or
-// it follows drivers and links.
-type kind uint8
-
-const (
-	hardware kind = iota
-	state
-)
-
 // row is one label or, with families in place of value, one for each family of GPUs or
 // NICs. The value is "" for no label. It is unknown if a fact that it depends on could not
 // be read.
 type row struct {
 	name     string // without prefix; the name of a family is added to one that ends in a dot
-	kind     kind
+	hardware bool   // it may change only when the hardware changes; others follow drivers and links
 	value    func(*facts) (text string, unknown bool)
 	families func(*facts) (known, here []string)
 }
@@ -63,70 +54,70 @@ func (r *row) each(f *facts, set func(name, text string, unknown bool)) {
 
 // rows holds every label.
 var rows = [...]row{
-	{name: label.Capable, kind: hardware, value: func(f *facts) (string, bool) {
+	{name: label.Capable, hardware: true, value: func(f *facts) (string, bool) {
 		return answer(f.Verdict.Capable, !f.notJudged())
 	}},
-	{name: label.ConnectX, kind: hardware, value: func(f *facts) (string, bool) {
+	{name: label.ConnectX, hardware: true, value: func(f *facts) (string, bool) {
 		return answer(f.Verdict.ConnectX, f.Verdict.Undecided.ConnectX)
 	}},
-	{name: "gdr.gpu.", kind: hardware, families: (*facts).gpuFamilies},
-	{name: "gdr.nic.", kind: hardware, families: (*facts).nicFamilies},
-	{name: label.Level, kind: hardware, value: func(f *facts) (string, bool) { return word(f.Matrix.Hardware.Level.String(), f.mayHavePairs()) }},
-	{name: label.BestLevel, kind: hardware, value: func(f *facts) (string, bool) { return word(f.Matrix.Best.String(), f.mayHavePairs()) }},
-	{name: label.NCCLDefault, kind: hardware, value: func(f *facts) (string, bool) {
+	{name: "gdr.gpu.", hardware: true, families: (*facts).gpuFamilies},
+	{name: "gdr.nic.", hardware: true, families: (*facts).nicFamilies},
+	{name: label.Level, hardware: true, value: func(f *facts) (string, bool) { return word(f.Matrix.Hardware.Level.String(), f.mayHavePairs()) }},
+	{name: label.BestLevel, hardware: true, value: func(f *facts) (string, bool) { return word(f.Matrix.Best.String(), f.mayHavePairs()) }},
+	{name: label.NCCLDefault, hardware: true, value: func(f *facts) (string, bool) {
 		return answer(f.Matrix.Hardware.NCCLDefault, f.mayHavePairs())
 	}},
-	{name: label.GPUs, kind: hardware, value: func(f *facts) (string, bool) { return f.count(f.Matrix.EligibleGPUs) }},
-	{name: label.NICs, kind: hardware, value: func(f *facts) (string, bool) { return f.count(f.Matrix.EligibleNICs) }},
-	{name: label.Topology, kind: hardware, value: func(f *facts) (string, bool) { return word(f.Matrix.Origin, true) }},
-	{name: label.DataDirect, kind: hardware, value: func(f *facts) (string, bool) {
+	{name: label.GPUs, hardware: true, value: func(f *facts) (string, bool) { return f.count(f.Matrix.EligibleGPUs) }},
+	{name: label.NICs, hardware: true, value: func(f *facts) (string, bool) { return f.count(f.Matrix.EligibleNICs) }},
+	{name: label.Topology, hardware: true, value: func(f *facts) (string, bool) { return word(f.Matrix.Origin, true) }},
+	{name: label.DataDirect, hardware: true, value: func(f *facts) (string, bool) {
 		if f.Matrix.DataDirect {
 			return "true", false
 		}
 		return "", !f.Matrix.Complete
 	}},
-	{name: label.Align, kind: hardware, value: func(f *facts) (string, bool) {
+	{name: label.Align, hardware: true, value: func(f *facts) (string, bool) {
 		if !f.mayHavePairs() {
 			return "", false
 		}
 		return word(f.Matrix.Align(&f.PCI, nil), true)
 	}},
 
-	{name: label.Ready, kind: state, value: func(f *facts) (string, bool) {
+	{name: label.Ready, value: func(f *facts) (string, bool) {
 		return answer(f.Verdict.Ready, !f.known())
 	}},
-	{name: label.Reason, kind: state, value: func(f *facts) (string, bool) {
+	{name: label.Reason, value: func(f *facts) (string, bool) {
 		return string(f.Verdict.Reason), f.Verdict.Ready == tristate.Unknown && !f.known()
 	}},
-	{name: label.Peermem, kind: state, value: func(f *facts) (string, bool) { return answer(f.Verdict.Peermem, f.mayHavePairs()) }},
-	{name: label.DMABuf, kind: state, value: func(f *facts) (string, bool) { return answer(f.Verdict.DMABuf, f.mayHavePairs()) }},
-	{name: label.PeerDirect, kind: state, value: func(f *facts) (string, bool) { return word(f.PeerDirect(), true) }},
-	{name: label.MOFED, kind: state, value: func(f *facts) (string, bool) {
+	{name: label.Peermem, value: func(f *facts) (string, bool) { return answer(f.Verdict.Peermem, f.mayHavePairs()) }},
+	{name: label.DMABuf, value: func(f *facts) (string, bool) { return answer(f.Verdict.DMABuf, f.mayHavePairs()) }},
+	{name: label.PeerDirect, value: func(f *facts) (string, bool) { return word(f.PeerDirect(), true) }},
+	{name: label.MOFED, value: func(f *facts) (string, bool) {
 		return word(MOFED(f.Kmod.MOFED), f.Kmod.MOFED.Origin != kmod.OriginNotLoaded)
 	}},
-	{name: label.Rate, kind: state, value: func(f *facts) (string, bool) {
+	{name: label.Rate, value: func(f *facts) (string, bool) {
 		if f.Verdict.Rate == nil {
 			return "", f.Verdict.Undecided.Rate
 		}
 		return strconv.Itoa(*f.Verdict.Rate), false
 	}},
-	{name: label.Link, kind: state, value: func(f *facts) (string, bool) { return f.Verdict.Link, f.Verdict.Undecided.Link }},
-	{name: label.IOMMU, kind: state, value: func(f *facts) (string, bool) { return f.Verdict.IOMMU, f.Verdict.Undecided.IOMMU }},
-	{name: label.ACS, kind: state, value: func(f *facts) (string, bool) { return f.Verdict.ACS, f.Verdict.Undecided.ACS }},
-	{name: label.Storage, kind: state, value: func(f *facts) (string, bool) {
+	{name: label.Link, value: func(f *facts) (string, bool) { return f.Verdict.Link, f.Verdict.Undecided.Link }},
+	{name: label.IOMMU, value: func(f *facts) (string, bool) { return f.Verdict.IOMMU, f.Verdict.Undecided.IOMMU }},
+	{name: label.ACS, value: func(f *facts) (string, bool) { return f.Verdict.ACS, f.Verdict.Undecided.ACS }},
+	{name: label.Storage, value: func(f *facts) (string, bool) {
 		cuda := func(gpu topology.GPU) bool { return gpu.GPU.CUDA } // GPUDirect Storage is for these, eligible or not
 		if !slices.ContainsFunc(f.Matrix.GPUs, cuda) {
 			return "", !f.Matrix.Complete
 		}
 		return answer(f.Kmod.Storage, true)
 	}},
-	{name: label.Expected, kind: state, value: func(f *facts) (string, bool) {
+	{name: label.Expected, value: func(f *facts) (string, bool) {
 		if f.expected == nil || f.expected.NoType {
 			return "", false
 		}
 		return answer(f.expected.State, true)
 	}},
-	{name: label.Degraded, kind: state, value: func(f *facts) (string, bool) {
+	{name: label.Degraded, value: func(f *facts) (string, bool) {
 		if !f.mayHavePairs() || f.Verdict.Capable == tristate.False {
 			return "", false
 		}
@@ -155,7 +146,7 @@ func All(families family.Table) label.Names {
 func Hardware(name string) bool {
 	for _, row := range rows {
 		if name == row.name || row.families != nil && strings.HasPrefix(name, row.name) {
-			return row.kind == hardware
+			return row.hardware
 		}
 	}
 	return false

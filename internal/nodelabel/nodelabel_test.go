@@ -209,20 +209,20 @@ func TestNoPair(t *testing.T) {
 
 // TestRows: the labels are published, and other programs select nodes by them.
 func TestRows(t *testing.T) {
-	want := map[kind][]string{
-		hardware: {
+	want := map[bool][]string{ // by being about the hardware
+		true: {
 			"gpudirect.rdma.capable", "gpudirect.rdma.connectx", "gdr.gpu.", "gdr.nic.", "gdr.level", "gdr.level.best", "gdr.nccl-default", "gdr.gpus", "gdr.nics",
 			"gdr.topology", "gdr.datadirect", "gdr.align",
 		},
-		state: {
+		false: {
 			"gpudirect.rdma", "gdr.reason", "gdr.peermem", "gdr.dmabuf", "gdr.peerdirect", "gdr.mofed", "gdr.rate", "gdr.link",
 			"gdr.iommu", "gdr.acs", "gpudirect.storage", "gdr.expected", "gdr.degraded",
 		},
 	}
-	got := map[kind][]string{}
+	got := map[bool][]string{}
 	for _, row := range rows {
-		got[row.kind] = append(got[row.kind], row.name)
-		if Hardware(row.name) != (row.kind == hardware) || !label.Ours(row.name) {
+		got[row.hardware] = append(got[row.hardware], row.name)
+		if Hardware(row.name) != row.hardware || !label.Ours(row.name) {
 			t.Errorf("%s: about the hardware %v, one of ours %v", row.name, Hardware(row.name), label.Ours(row.name))
 		}
 	}
