@@ -42,24 +42,25 @@ func (m *Match) any() bool {
 	return !m.firmware() && len(m.GPU)+len(m.NIC)+len(m.Topology) == 0
 }
 
-// Expectations are what is expected. A nil or empty field expects nothing.
+// Expectations are what is expected. An empty field, or one of the zero value, expects nothing.
 type Expectations struct {
 	GPUs, NICs []Group
 	// Level is the largest that any GPU may have with its nearest NICs (topology.Usable).
 	Level topology.Level
 	// NearestRate is the rate in Gbit/s of an active port of each GPU's nearest NICs.
-	NearestRate *Range
+	NearestRate Range
 	// Driver is the GPU driver's version. Modules is "open" or "closed" (proprietary).
-	Driver  *Versions
+	Driver  Versions
 	Modules string
 	// MOFED is its version, or Inbox: the kernel's own drivers.
-	MOFED *Versions
+	MOFED Versions
 	Inbox bool
 	// Mechanism is "peermem", "dmabuf", "either" or "both".
 	Mechanism string
 	// IOMMU and ACS are the values that the labels may have.
 	IOMMU, ACS []string
-	Ready      *bool
+	// Ready is "true" or "false".
+	Ready string
 }
 
 // Group is the GPUs, or the NICs, of one product, or all of them.
@@ -74,10 +75,10 @@ type Group struct {
 	// What follows is for NICs only.
 
 	// ActivePorts counts ports that carry traffic. LinkLayer and Rate (Gbit/s) hold for each.
-	ActivePorts *Range
+	ActivePorts Range
 	LinkLayer   string
-	Rate        *Range
-	Firmware    *Versions
+	Rate        Range
+	Firmware    Versions
 }
 
 // Result is how a machine compares.

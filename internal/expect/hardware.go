@@ -42,16 +42,16 @@ func (f *facts) group(key, what string, g *Group, eligible func(*pci.Function) b
 	if g.FullLink {
 		all = append(all, f.fullLink(key, g, members))
 	}
-	if g.ActivePorts != nil {
+	if g.ActivePorts.text != "" {
 		all = append(all, f.activePorts(g, members))
 	}
 	if g.LinkLayer != "" {
 		all = append(all, f.linkLayer(g, members))
 	}
-	if g.Rate != nil {
+	if g.Rate.text != "" {
 		all = append(all, f.rate(g, members))
 	}
-	if g.Firmware != nil {
+	if g.Firmware.text != "" {
 		all = append(all, f.firmware(g, members))
 	}
 	return all

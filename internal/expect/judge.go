@@ -43,8 +43,8 @@ func (f *facts) checks(e *Expectations) []Check {
 	if e.Level != topology.Unknown {
 		all = append(all, f.level(e.Level))
 	}
-	if e.NearestRate != nil {
-		all = append(all, f.nearestRate(*e.NearestRate))
+	if e.NearestRate.text != "" {
+		all = append(all, f.nearestRate(e.NearestRate))
 	}
 	return append(all, f.software(e)...)
 }

@@ -82,14 +82,14 @@ func (e *Expectations) read(n *yaml.Node) error {
 		{"gpus", groups(&e.GPUs, (*Group).gpuKeys)},
 		{"nics", groups(&e.NICs, (*Group).nicKeys)},
 		{"level", one(&e.Level, topology.ParseLevel)},
-		{"nearest-rate", optional(&e.NearestRate, ParseRange)},
-		{"driver", optional(&e.Driver, versions(driverForm))},
+		{"nearest-rate", one(&e.NearestRate, ParseRange)},
+		{"driver", one(&e.Driver, versions(driverForm))},
 		{"modules", one(&e.Modules, oneOf("open", "closed"))},
 		{"mofed", e.readMOFED},
 		{"mechanism", one(&e.Mechanism, oneOf("peermem", "dmabuf", "either", "both"))},
 		{"iommu", list(&e.IOMMU, oneOf("off", "passthrough", "translated"))},
 		{"acs", list(&e.ACS, oneOf("clear", "redirect"))},
-		{"ready", optional(&e.Ready, boolean)},
+		{"ready", one(&e.Ready, oneOf("true", "false"))},
 	})
 }
 
@@ -97,7 +97,7 @@ func (e *Expectations) readMOFED(n *yaml.Node) error {
 	if e.Inbox = n.Value == "inbox"; e.Inbox {
 		return nil
 	}
-	return optional(&e.MOFED, versions(mofedForm))(n)
+	return one(&e.MOFED, versions(mofedForm))(n)
 }
 
 // groups reads a number, one group or a list of groups.
@@ -124,10 +124,10 @@ func (g *Group) gpuKeys() yamlfile.Keys {
 
 func (g *Group) nicKeys() yamlfile.Keys {
 	return append(g.gpuKeys(), yamlfile.Keys{
-		{"active-ports", optional(&g.ActivePorts, ParseRange)},
+		{"active-ports", one(&g.ActivePorts, ParseRange)},
 		{"link", one(&g.LinkLayer, oneOf("infiniband", "ethernet"))},
-		{"rate", optional(&g.Rate, ParseRange)},
-		{"firmware", optional(&g.Firmware, versions(firmwareForm))},
+		{"rate", one(&g.Rate, ParseRange)},
+		{"firmware", one(&g.Firmware, versions(firmwareForm))},
 	}...)
 }
 
@@ -143,13 +143,6 @@ func one[T any](to *T, parse func(string) (T, error)) yamlfile.Reader {
 		}
 		*to, err = parse(text)
 		return err
-	}
-}
-
-func optional[T any](to **T, parse func(string) (T, error)) yamlfile.Reader {
-	return func(n *yaml.Node) error {
-		*to = new(T)
-		return one(*to, parse)(n)
 	}
 }
 
@@ -175,11 +168,6 @@ func oneOf(words ...string) func(string) (string, error) {
 func source(text string) (topology.Origin, error) {
 	word, err := oneOf("physical", "virtual", "file")(text)
 	return topology.Origin(word), err
-}
-
-func boolean(text string) (bool, error) {
-	word, err := oneOf("true", "false")(text)
-	return word == "true", err
 }
 
 func full(text string) (bool, error) {

@@ -25,11 +25,11 @@ func TestParse(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	braces, err := Parse([]byte("types: [{name: a, match: any, expect: {gpus: 8}}]"))
-	if diff := cmp.Diff(f, braces, cmp.AllowUnexported(Range{})); err != nil || diff != "" {
+	if diff := cmp.Diff(f, braces, cmp.AllowUnexported(Range{}, Versions{}, bound{})); err != nil || diff != "" {
 		t.Errorf("written with braces: %v, %s", err, diff)
 	}
 	f, err = Parse([]byte(minimal + "      nics:\n        - count: 1\n          pcie: full\n        - count: 2\n          firmware: 1.2\n      mofed: inbox\n"))
-	if err != nil || f.Types[0].Expect.NICs[1].Firmware == nil || !f.Types[0].Expect.NICs[0].FullLink || !f.Types[0].Expect.Inbox || f.Types[0].Expect.MOFED != nil {
+	if err != nil || f.Types[0].Expect.NICs[1].Firmware.String() == "" || !f.Types[0].Expect.NICs[0].FullLink || !f.Types[0].Expect.Inbox || f.Types[0].Expect.MOFED.String() != "" {
 		t.Errorf("%+v, %v", f, err)
 	}
 }

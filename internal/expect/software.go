@@ -16,13 +16,13 @@ import (
 
 func (f *facts) software(e *Expectations) []Check {
 	var all []Check
-	if e.Driver != nil {
-		all = append(all, f.driver(f.gpuFamily(e), *e.Driver))
+	if e.Driver.text != "" {
+		all = append(all, f.driver(f.gpuFamily(e), e.Driver))
 	}
 	if e.Modules != "" {
 		all = append(all, f.modules(f.gpuFamily(e), e.Modules))
 	}
-	if e.MOFED != nil || e.Inbox {
+	if e.MOFED.text != "" || e.Inbox {
 		all = append(all, f.mofed(e.MOFED))
 	}
 	if e.Mechanism != "" {
@@ -37,8 +37,8 @@ func (f *facts) software(e *Expectations) []Check {
 		all = append(all, value("acs", "ACS", e.ACS, f.Verdict.ACS,
 			"the firmware's setting of ACS, or setpci at boot; virtual machines and Grace need the redirection", []string{pci.AnyFile(pci.ConfigFile)}))
 	}
-	if e.Ready != nil {
-		all = append(all, f.ready(*e.Ready))
+	if e.Ready != "" {
+		all = append(all, f.ready(e.Ready == "true"))
 	}
 	return all
 }
@@ -90,15 +90,15 @@ func (f *facts) modules(gpu *family.GPU, want string) Check {
 	return ofDriver(driver, c)
 }
 
-// mofed compares the version of MOFED; nil stands for the kernel's own drivers.
-func (f *facts) mofed(want *Versions) Check {
+// mofed compares the version of MOFED; the zero value stands for the kernel's own drivers.
+func (f *facts) mofed(want Versions) Check {
 	found := f.Kmod.MOFED
 	c := Check{
 		Name: "mofed", Expected: "the kernel's own RDMA drivers", Found: "MOFED " + found.Version,
 		Fix:   []string{"remove MOFED and reboot, or correct the file"},
 		Facts: []kmod.Fact{kmod.FactStack},
 	}
-	if want != nil {
+	if want.text != "" {
 		c.Expected, c.Found = "MOFED "+want.String(), found.Version
 		c.Fix = []string{"install that version (Network Operator: ofedDriver.version), rebuild what is built against it, restart openibd"}
 	}
@@ -106,7 +106,7 @@ func (f *facts) mofed(want *Versions) Check {
 	case found.Origin == kmod.OriginUnknown:
 	case found.Origin == kmod.OriginNotLoaded:
 		c.State, c.Found = tristate.False, "no driver that MOFED provides is loaded"
-	case want == nil:
+	case want.text == "":
 		c.State = tristate.Of(found.Origin == kmod.OriginInbox)
 	case found.Origin == kmod.OriginInbox:
 		c.State, c.Found = tristate.False, "the kernel's own drivers"

@@ -39,7 +39,9 @@ func Node(r *report.Report, prefix string) *v1alpha1.Features {
 	f.Instances[prefix+"gpu"] = Instances(r.Matrix.GPUs, func(g *topology.GPU) Attrs { return OfFunction(g.Function) })
 	f.Instances[prefix+"nic"] = nics(r)
 	f.Instances[prefix+"pair"] = Instances(r.Matrix.Pairs, func(p *topology.Pair) Attrs { return pair(&r.Matrix, p) })
-	f.Instances[prefix+"finding"] = Instances(Findings(r), (*Finding).attrs)
+	f.Instances[prefix+"finding"] = Instances(Findings(r), func(f *Finding) Attrs {
+		return Attrs{"check": f.Check, "status": string(f.Status), "code": string(f.Code)}
+	})
 	return f
 }
 

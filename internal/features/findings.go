@@ -33,7 +33,3 @@ func Findings(r *report.Report) []Finding {
 	})
 	return slices.Compact(all)
 }
-
-func (f *Finding) attrs() Attrs {
-	return Attrs{"check": f.Check, "status": string(f.Status), "code": string(f.Code)}
-}

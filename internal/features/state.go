@@ -22,19 +22,15 @@ func State(r *report.Report) map[string]string {
 	if driver.Version != "" {
 		a.State("driverOpen", driver.Open)
 	}
-	a.Text("findings", strings.Join(codes(r), ","))
-	return a
-}
-
-// codes are those of findings that are not OK, sorted. What is not known has none.
-func codes(r *report.Report) (all []string) {
+	var codes []string
 	for _, f := range Findings(r) {
 		if f.Wrong() {
-			all = append(all, string(f.Code))
+			codes = append(codes, string(f.Code))
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	slices.Sort(codes)
+	a.Text("findings", strings.Join(slices.Compact(codes), ","))
+	return a
 }
 
 // rails numbers the NICs that jobs use, from 0 on in the order of the matrix, which is that
