@@ -21,7 +21,8 @@ var dmabuf = check{
 	Judge: func(f *judged) finding.Said {
 		said := judgeDMABuf(f)
 		if said.Found() && len(f.Asked) > 0 {
-			said = said.And("; asked: " + devicesSaid(f)).SawFirst(finding.Saw(verbs.Nodes+"/uverbs*", devicesSaid(f)))
+			answers := devicesSaid(f)
+			said = said.And("; asked: " + answers).SawFirst(finding.Saw(verbs.Nodes+"/uverbs*", answers))
 		}
 		return said
 	},

@@ -155,7 +155,8 @@ func overridable(f *judged) bool {
 
 // withoutDirectNIC is advice for a GPU that shares memory with its CPU beside a data-direct
 // function. UCX then asks for a mapping over PCIe whatever NIC it uses, and the driver refuses it
-// for a NIC that is elsewhere (ai-dynamo/nixl#1768). NCCL reaches the GPU over C2C: the node is ready.
+// for a NIC that is elsewhere (ai-dynamo/nixl#1768). Without that function UCX reaches the GPU over
+// C2C, as NCCL does with such a NIC: that is why the node is ready all the same.
 func withoutDirectNIC(f *judged) string {
 	if slices.ContainsFunc(f.Matrix.GPUs, func(gpu topology.GPU) bool { return gpu.Counts() && gpu.Coherent() && len(f.dataDirectBeside(gpu)) > 0 }) {
 		return "UCX and NIXL, which then fail with error 524, need UCX_IB_DIRECT_NIC=n for the farther NIC (GDAKI " +

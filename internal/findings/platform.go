@@ -170,7 +170,9 @@ func (f *judged) redirectOn(of func(topology.GPU) []pci.Address, which func(topo
 
 // bridges lists the bridges of some GPUs and their nearest NICs whose ACS, nil when it
 // could not be read, is as asked for, by address.
-func (f *judged) bridges(of func(topology.GPU) []pci.Address, which func(topology.GPU) bool, is func(*pci.ACS) bool) (found finding.Subjects) {
+func (f *judged) bridges(of func(topology.GPU) []pci.Address, which func(topology.GPU) bool,
+	is func(*pci.ACS) bool,
+) (found finding.Subjects) {
 	var all []pci.Address
 	for _, gpu := range f.Matrix.GPUs {
 		for _, bridge := range of(gpu) {
