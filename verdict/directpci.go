@@ -91,4 +91,3 @@ func (d DirectPCI) Valid() tristate.State {
 	}
 	return equal
 }
-
