@@ -25,6 +25,7 @@ import (
 	"gdr-features/internal/publish/nodefeature"
 	"gdr-features/internal/regular"
 	"gdr-features/internal/report"
+	"gdr-features/internal/terminal"
 	"gdr-features/internal/uevent"
 	"gdr-features/internal/yamlfile"
 )
@@ -32,13 +33,8 @@ import (
 // run is the whole program without the process around it. It gives the exit status.
 func run(ctx context.Context, args []string, now func() time.Time, out, err io.Writer) int {
 	p := program{err: err, log: logrus.New(), now: now}
-	return cli.Run(ctx, p.command(), args, page{out}, err)
+	return cli.Run(ctx, p.command(), args, terminal.NewWriter(out, terminal.Width(out)), err)
 }
-
-// page is where help goes, which holds nothing back.
-type page struct{ io.Writer }
-
-func (page) Close() error { return nil }
 
 type program struct {
 	machineflags.Flags
