@@ -39,11 +39,11 @@ func readPCI(ctx context.Context, fs *host.FS, families family.Table) (*v1alpha1
 	if err != nil {
 		return nil, nil, err
 	}
-	names := names.Read(ctx, fs)
+	listed := names.Read(ctx, fs)
 	f := v1alpha1.NewFeatures()
 	f.Instances["function"] = features.Instances(inv.Functions, func(fn *pci.Function) features.Attrs {
 		a := function(fn)
-		a.Text("name", names[fn.Address])
+		a.Text("name", listed[fn.Address])
 		return a
 	})
 	return f, inv.Problems, nil

@@ -29,7 +29,8 @@ func (node *Node) commonBridge(a, b *pci.Function) tristate.State {
 	return tristate.Of(a.CommonBridges(b) > 0)
 }
 
-// someMapped is true for families that do not ask for a mapping over PCIe.
+// someMapped is true for families that do not ask for a mapping over PCIe, and where there is no such
+// GPU or NIC.
 func (j *judge) someMapped() tristate.State {
 	return j.ofSomeInUse(func(gpu, nic *pci.Function) tristate.State {
 		if !j.NIC.PCIeMapping || !gpu.Coherent() || j.mappedBefore() {

@@ -5,7 +5,8 @@ import (
 	"gdr-features/tristate"
 )
 
-// zen is the first family of AMD CPUs, by CPUID, whose host bridges all pass requests on.
+// zen is the first family of AMD CPUs, by CPUID, whose host bridges all pass requests between
+// PCI devices on.
 const zen = 0x17
 
 // peerToPeer matters where the GPU's driver asks the kernel. With drivers/pci/p2pdma.c a NIC reaches

@@ -83,7 +83,7 @@ func (j *judge) stepsOfAll() []Step {
 	return steps
 }
 
-// reachable is unknown where there are no such GPU and NIC.
+// reachable answers Judged.Reachable; unknown where no pair is of the two families.
 func (j *judge) reachable() tristate.State {
 	answer, found := tristate.False, false
 	j.each(func(of *topology.Pair) { answer, found = tristate.Or(answer, of.Allowed), true })
@@ -148,7 +148,8 @@ func (j *judge) anyDevice(ask func(*topology.NIC) tristate.State) tristate.State
 	return j.unlessUnidentified(j.unlessHidden(answer))
 }
 
-// here reports whether there are an eligible GPU and an eligible NIC of the two families.
+// here reports whether there are an eligible GPU and an eligible NIC of the two families. Without
+// one there is no way to judge.
 func (node *Node) here(j *Judged) bool {
 	gpu := func(fn pci.Function) bool { return fn.GPUEligible() && fn.GPU == j.GPU }
 	nic := func(fn pci.Function) bool { return fn.NICEligible() && fn.NIC == j.NIC }
@@ -163,6 +164,7 @@ func allMet(needs []Prerequisite) tristate.State {
 	return all
 }
 
+// needs are in the order of Judged.Needs.
 func (j *judge) needs() []Prerequisite {
 	driver := j.Kmod.Drivers[j.GPU.Name]
 	needs := []Prerequisite{{GPUDriverLoaded, driver.Loaded}, {GPUBound, j.GPUDriven}}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -203,6 +204,12 @@ func (a *app) here(ctx context.Context) (*report.Report, assign.Here, error) {
 // readHere reads a machine, and which of its devices this process can use.
 func readHere(ctx context.Context, fs *host.FS, o report.Options) (*report.Report, assign.Here) {
 	r := report.Collect(ctx, fs, o)
+	if ctx.Err() != nil { // something hangs, and has used up the time of the device nodes
+		const moment = 500 * time.Millisecond
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), moment)
+		defer cancel()
+	}
 	visible := container.ReadDevices(ctx, fs, &r.PCI, &r.RDMA)
 	r.Problems = append(r.Problems, visible.Problems...)
 	return &r, assign.Here{Node: &r.Node, Visible: &visible}

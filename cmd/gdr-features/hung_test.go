@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -26,6 +27,28 @@ func TestHungAdvice(t *testing.T) {
 	}
 	said, status := runWithin(t, machineflags.ReadLimit, file, "check")
 	if status != 0 || strings.Contains(said, "UNKNOWN") || !strings.Contains(said, "ready by peermem") || !strings.Contains(said, "advice") {
+		t.Errorf("status %d\n%s", status, said)
+	}
+}
+
+// TestHungACS: where a device's registers give no answer, the device nodes are read nevertheless.
+func TestHungACS(t *testing.T) {
+	t.Parallel()
+	m, err := machine.Load(filepath.Join(machinesDir, "dell-xe9680-h100.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := m.Tree(t, m.Ready())
+	m.Container(t, dir, []int{0}, m.RDMADevices()...)
+	healthy := read(t, takeSnapshot(t, dir))
+	config := regexp.MustCompile(`(?m)^(\{"read":"/sys/bus/pci/devices/[0-9a-f:.]*/config",).*$`)
+	hung := config.ReplaceAllString(healthy, `$1"error":"no-answer"}`)
+	file := filepath.Join(t.TempDir(), "hung")
+	if err := os.WriteFile(file, []byte(hung), 0o644); err != nil || hung == healthy {
+		t.Fatal(err)
+	}
+	said, status := runWithin(t, machineflags.ReadLimit, file, "env", "--for", "nccl")
+	if status != 0 || strings.Contains(said, "device node") || !strings.Contains(said, "export NCCL_IB_HCA='=mlx5_0:1'") {
 		t.Errorf("status %d\n%s", status, said)
 	}
 }

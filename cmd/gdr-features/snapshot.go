@@ -65,8 +65,11 @@ func (a *app) snapshot(ctx context.Context) ([]byte, error) {
 	for _, o := range report.ForSnapshot() {
 		ctx, cancel := context.WithTimeout(ctx, a.limit)
 		recorded := recorder.FS(fs.Root())
-		if _, here := readHere(ctx, recorded, o); o.What.Everything {
+		if o.What.Everything {
+			_, here := readHere(ctx, recorded, o)
 			proof.ReadFacts(ctx, recorded, here) // what they lack is recorded, too
+		} else {
+			_ = report.Collect(ctx, recorded, o)
 		}
 		cancel()
 	}

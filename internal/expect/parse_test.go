@@ -29,7 +29,10 @@ func TestParse(t *testing.T) {
 		t.Errorf("written with braces: %v, %s", err, diff)
 	}
 	f, err = Parse([]byte(minimal + "      nics:\n        - count: 1\n          pcie: full\n        - count: 2\n          firmware: 1.2\n      mofed: inbox\n"))
-	if err != nil || f.Types[0].Expect.NICs[1].Firmware.String() == "" || !f.Types[0].Expect.NICs[0].FullLink || !f.Types[0].Expect.Inbox || f.Types[0].Expect.MOFED.String() != "" {
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := f.Types[0].Expect; e.NICs[1].Firmware.String() == "" || !e.NICs[0].FullLink || !e.Inbox || e.MOFED.String() != "" {
 		t.Errorf("%+v, %v", f, err)
 	}
 }

@@ -103,7 +103,7 @@ const seeDriver = "see gpu-driver"
 
 // lackOfDMABuf says that a need is not met. The verdict gives the order of the needs.
 func lackOfDMABuf(f *judged, need verdict.Need) finding.Said {
-	seen := sawNeeds[need](f)
+	seen := sawNeed(f, need)
 	switch need {
 	case verdict.GPUDriverLoaded:
 		return finding.Fail(withoutDriver(f), "no GPU driver is loaded").Saw(seen...).Do(seeDriver)
@@ -158,7 +158,14 @@ func withoutDriver(f *judged) finding.Code {
 	return "GPUDriverNotLoaded"
 }
 
-// sawNeeds is evidence of what DMA-BUF needs.
+// sawNeed is evidence of a need of DMA-BUF; nil where no file shows it.
+func sawNeed(f *judged, need verdict.Need) []string {
+	if saw := sawNeeds[need]; saw != nil {
+		return saw(f)
+	}
+	return nil
+}
+
 var sawNeeds = map[verdict.Need]func(*judged) []string{
 	verdict.GPUDriverLoaded: sawGPUDriver,
 	verdict.GPUBound:        gpuDrivers,
@@ -168,12 +175,11 @@ var sawNeeds = map[verdict.Need]func(*judged) []string{
 	verdict.PCIeMapping:     topoOverride,
 	verdict.KernelOption:    sawOptions,
 	verdict.NICDevice:       nicDrivers,
-	verdict.DevicesAccept:   func(*judged) []string { return nil },
 	verdict.CoreSymbol:      func(f *judged) []string { return f.sawSymbol(kmod.UmemDMABuf) },
 	verdict.DriverSymbol:    func(f *judged) []string { return f.sawSymbol(f.NIC.DMABuf) },
 }
 
-// withoutDMABufInPlugin lists the NICs on which some NCCL plugins do not use DMA-BUF.
+// withoutDMABufInPlugin lists the NICs on which some releases of their NCCL plugin do not use DMA-BUF.
 func withoutDMABufInPlugin(f *judged) finding.Subjects {
 	off := func(fn *pci.Function) bool {
 		return eligibleNIC(fn) && fn.NIC == f.NIC && fn.NIC.DMABufOff.Has(fn.Device)
@@ -219,7 +225,7 @@ func unreadNeeds(f *judged) []string {
 	var seen []string
 	for _, p := range f.Verdict.Needs {
 		if p.Met == tristate.Unknown {
-			seen = append(seen, sawNeeds[p.Need](f)...)
+			seen = append(seen, sawNeed(f, p.Need)...)
 		}
 	}
 	return seen

@@ -98,7 +98,8 @@ func orReadACS(f *judged) string {
 // the platform needs ACS redirect. Passing addresses through is no advice there.
 func translationNeeded(f *judged) bool {
 	isCoherent := func(fn *pci.Function) bool { return fn.GPUEligible() && fn.Coherent() }
-	return f.Platform.CPU.Arch == "arm64" && len(f.functions(isCoherent)) > 0 && (f.BeforePASID() != tristate.False || redirectNeeded(f).Any())
+	return f.Platform.CPU.Arch == "arm64" && len(f.functions(isCoherent)) > 0 &&
+		(f.BeforePASID() != tristate.False || redirectNeeded(f).Any())
 }
 
 // emulatedSwitch comes first in the check acs.

@@ -79,7 +79,8 @@ func CodesOf(name string) (codes []finding.Code, ok bool) {
 	return finding.CodesOf(slices.Concat(prerequisites, advice, []check{expectedCheck}), name)
 }
 
-// files returns the files that a fact rests on.
+// files returns the files that a fact rests on. For a peer memory client these are the ones that
+// decide; those of the IOMMU are in package platform.
 func (f *judged) files(fact kmod.Fact) []string {
 	switch fact {
 	case verdict.FactPeermem:

@@ -11,6 +11,7 @@ import (
 	"gdr-features/internal/findings"
 	"gdr-features/source/kmod"
 	"gdr-features/source/pci"
+	"gdr-features/source/platform"
 	"gdr-features/source/rdma"
 	"gdr-features/source/verbs"
 	"gdr-features/test/sample"
@@ -45,6 +46,33 @@ func findingOf(t *testing.T, n *sample.Node, check string) finding.Finding {
 	t.Helper()
 	_, list := judge(n)
 	return findingOn(t, list, check)
+}
+
+// TestUnreadNeeds: a need that no file shows, as that GPU and NIC reach each other below two bridges
+// of Intel's, is no evidence, and the others are.
+func TestUnreadNeeds(t *testing.T) {
+	n := sample.Ready()
+	n.PCI.Functions[sample.GPU] = sample.Function(0x10, 0x1002, 0x74a1, 0x120000, "amdgpu")
+	n.GPU().Bridges = nil
+	n.Kmod.Drivers = map[string]kmod.Driver{"amd": {Loaded: unknown, Open: no}}
+	n.Kmod.KernelOptions = map[string]tristate.State{"PCI_P2PDMA": yes, "DMABUF_MOVE_NOTIFY": yes}
+	n.Platform.CPU = platform.CPU{Arch: "x86_64", Vendor: "GenuineIntel", Family: 6}
+	if f := findingOf(t, n, "dmabuf"); f.Status != finding.StatusUnknown {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestFarNICExcluded: of two RDMA devices of a function, the one that is not excluded is named.
+func TestFarNICExcluded(t *testing.T) {
+	n := sample.Ready()
+	n.GPU().Bridges = nil
+	second := n.RDMA.Devices[0]
+	second.Name = "mlx5_1"
+	n.RDMA.Devices = append(n.RDMA.Devices, second)
+	n.RDMA.Exclude([]string{"mlx5_0"})
+	if f := findingOf(t, n, "level"); !strings.Contains(f.Detail, "GPU0 mlx5_1") {
+		t.Errorf("%+v", f)
+	}
 }
 
 // TestAskedFindings: the finding of devices that cannot register DMA-BUF says what

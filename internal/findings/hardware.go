@@ -132,7 +132,7 @@ func unreadHardware(f *judged) finding.Said {
 			"not say how they reach GPU memory: %s", overC2C).
 			Of(overC2C).Do("measure with `ib_write_bw --use_cuda`")
 	case f.Matrix.EligibleGPUs > 0 && f.Matrix.EligibleNICs > 0 &&
-		f.PCI.NeedsCommonBridge(f.GPU) == tristate.Unknown:
+		f.PCI.NeedsCommonBridge(f.GPU) == tristate.Unknown: // and no pair is known to be allowed
 		return finding.Unread("the host bridges and root ports cannot all be read, and on some CPUs the %s driver "+
 			"maps GPU memory only "+
 			"for a NIC that shares a PCIe bridge with the GPU", f.GPU.Help.Vendor).

@@ -190,7 +190,8 @@ func sharedNearNIC(f *judged) (shared finding.Subjects) {
 	return shared
 }
 
-// idleTwin returns a NIC of the same model that is nearest to none, if there is one a GPU.
+// idleTwin returns a NIC of the same model that is nearest to no GPU, if the machine has at least as
+// many of the model as GPUs.
 func (f *judged) idleTwin(nic *pci.Function, nearest map[*pci.Function]bool) *pci.Function {
 	twins := f.functions(func(fn *pci.Function) bool {
 		return eligibleNIC(fn) && fn.PhysFn == nil && fn.Device == nic.Device && fn.Class == nic.Class && fn.Address.Function == 0

@@ -103,7 +103,8 @@ func unmappedPairs(f *judged) (pairs finding.Subjects) {
 				nics = append(nics, n.Function)
 			}
 		}
-		if len(nics) == 0 || slices.ContainsFunc(nics, func(n *pci.Function) bool { return f.MapsOverPCIe(gpu.Function, n) == tristate.True }) {
+		mapped := func(n *pci.Function) bool { return f.MapsOverPCIe(gpu.Function, n) == tristate.True }
+		if len(nics) == 0 || slices.ContainsFunc(nics, mapped) {
 			continue
 		}
 		pairs.Add(fmt.Sprintf("%s (%s) and %s (%s)", f.named(gpu.Function), groupName(gpu.Function), f.named(nics[0]),

@@ -260,7 +260,7 @@ func clientModule(f *judged) string {
 // What a driver's container has on disk is not the RDMA stack of the node.
 func exporter(f *judged) string {
 	file := &f.advised().File
-	if file.Listed != tristate.True || strings.HasPrefix(file.Dep[0], "/run/") {
+	if file.Listed != tristate.True || len(file.Dep) == 0 || strings.HasPrefix(file.Dep[0], "/run/") {
 		return ""
 	}
 	for _, module := range [...]string{"ib_uverbs", "ib_core"} {

@@ -223,7 +223,8 @@ func dataDirectApart(f *judged) (pairs finding.Subjects) {
 			continue
 		}
 		beside := f.dataDirectBeside(gpu)
-		if len(beside) > 0 && inTwoGroups(gpu.Function, beside[0]) && f.MapsOverPCIe(gpu.Function, beside[0]) != tristate.True {
+		if len(beside) > 0 && inTwoGroups(gpu.Function, beside[0]) &&
+			f.MapsOverPCIe(gpu.Function, beside[0]) != tristate.True {
 			pairs.Add(f.named(gpu.Function)+" and "+f.named(beside[0]), sawGroup(gpu.Function),
 				sawGroup(beside[0]))
 		}

@@ -78,7 +78,7 @@ func allNICsPassedThrough(f *judged) bool {
 	return len(nics) > 0 && !slices.ContainsFunc(nics, func(fn *pci.Function) bool { return !fn.PassedThrough() })
 }
 
-// forerunner reports whether a module is a predecessor of the first: nv_peer_mem.
+// forerunner reports whether a module is nv_peer_mem, the package before the first of Client.Modules.
 func forerunner(f *judged, module string) bool {
 	return module != firstModule(f) && slices.Contains(f.GPU.Client.Modules, module)
 }

@@ -252,7 +252,8 @@ func number(s tristate.State) float64 {
 	return map[tristate.State]float64{tristate.True: 1, tristate.False: 0, tristate.Unknown: -1}[s]
 }
 
-// machine makes the metrics of the machine as last read, without what is gone.
+// machine makes the metrics of the machine as last read, without what is gone. The registry does not
+// know their names before the first reading.
 func (m *Monitor) machine(to chan<- prometheus.Metric) {
 	m.mu.Lock()
 	r := m.report

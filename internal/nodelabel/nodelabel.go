@@ -62,8 +62,12 @@ var rows = [...]row{
 	}},
 	{name: "gdr.gpu.", hardware: true, families: (*facts).gpuFamilies},
 	{name: "gdr.nic.", hardware: true, families: (*facts).nicFamilies},
-	{name: label.Level, hardware: true, value: func(f *facts) (string, bool) { return word(f.Matrix.Hardware.Level.String(), f.mayHavePairs()) }},
-	{name: label.BestLevel, hardware: true, value: func(f *facts) (string, bool) { return word(f.Matrix.Best.String(), f.mayHavePairs()) }},
+	{name: label.Level, hardware: true, value: func(f *facts) (string, bool) {
+		return word(f.Matrix.Hardware.Level.String(), f.mayHavePairs())
+	}},
+	{name: label.BestLevel, hardware: true, value: func(f *facts) (string, bool) {
+		return word(f.Matrix.Best.String(), f.mayHavePairs())
+	}},
 	{name: label.NCCLDefault, hardware: true, value: func(f *facts) (string, bool) {
 		return answer(f.Matrix.Hardware.NCCLDefault, f.mayHavePairs())
 	}},

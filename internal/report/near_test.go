@@ -159,7 +159,7 @@ func sameNear(t *testing.T, r *report.Report, seen *container.Devices, gpu int, 
 			continue
 		}
 		given := slices.IndexFunc(r.Matrix.NICs, func(n topology.NIC) bool { return n.Name() == c.NIC.RDMA })
-		if !forGPUs(r, &r.Matrix.NICs[given]) {
+		if given < 0 || !forGPUs(r, &r.Matrix.NICs[given]) {
 			t.Errorf("GPU%d: env gives %s, which is not for GPUs", gpu, c.NIC.RDMA)
 		}
 		if active == topology.Unknown {

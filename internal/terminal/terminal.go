@@ -99,7 +99,7 @@ func breakLine(line string, width int) string {
 }
 
 // words breaks a text into lines at spaces, which it drops there, and within words that are longer
-// than a line; any character fits into one. Hyphens stay, as in the names of modules and flags.
+// than a line. A line has room for any character, so that each is cut. Hyphens stay, as in the names of modules and flags.
 func words(text string, width int) (lines []string) {
 	line, used := "", 0
 	for text != "" {

@@ -87,8 +87,8 @@ func TestJudgeMOFED(t *testing.T) {
 	}
 	for _, tt := range tests {
 		for compat, want := range map[tristate.State]MOFED{tristate.False: tt.absent, tristate.True: tt.present, tristate.Unknown: tt.maybe} {
-			got, err := judgeMOFED(compat, "", tt.version)
-			if got != want {
+			got, err := judgeMOFED(compat, "/f", tt.version)
+			if want.File = "/f"; got != want {
 				t.Errorf("version %q, mlx_compat %v: %+v, want %+v", tt.version, compat, got, want)
 			}
 			if (err != nil) != (tt.garbage && compat != tristate.True) {

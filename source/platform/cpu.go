@@ -30,7 +30,7 @@ type CPU struct {
 	// Hypervisor: the flag of this name, which a hypervisor sets.
 	Hypervisor tristate.State
 
-	guest string // see confidentialFlag
+	guest string // the flag that tells a confidential guest, for ReadConfidential
 }
 
 // IntelClient reports whether this is a CPU of Intel's Core series for desktop computers and

@@ -24,7 +24,7 @@ const (
 	stateTTL = time.Hour
 	// touchFor is how long a file is touched every touchEvery after it was moved in, unless it
 	// is read before. After an event NFD 0.19 ignores others until its ticker of a second has
-	// ticked (source/local, runNotifier).
+	// ticked (source/local, runNotifier): it notices one of these.
 	touchFor   = 1100 * time.Millisecond
 	touchEvery = 100 * time.Millisecond
 	// maxFileSize in bytes is what NFD reads (source/local, MaxFeatureFileSize).

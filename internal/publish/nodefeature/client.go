@@ -54,7 +54,8 @@ func (c *client) request(r *rest.Request) *rest.Request {
 	return r.Namespace(c.namespace).Resource(resource).Name(c.name)
 }
 
-// core makes a request one for objects of Kubernetes itself.
+// core points a request at the core API, that of Nodes and Events. Events share the limit of requests
+// with the labels, and are sent after them.
 func core(r *rest.Request, resource string) *rest.Request {
 	return r.AbsPath("/api/v1").Resource(resource)
 }

@@ -135,8 +135,8 @@ const (
 	// were written before their owner is doubted.
 	deletionsForDoubt = 2
 	// repeatFor is how long an object without owner is written again, every repeatEvery at most:
-	// nfd-master forgets an object whose Node does not exist until it changes (NFD 0.19
-	// pkg/nfd-master/updater-pool.go). Pods of such a Node are deleted within a minute or two.
+	// nfd-master forgets an object whose Node does not exist until it changes, or for an hour
+	// (NFD 0.19 pkg/nfd-master/updater-pool.go). Pods of such a Node are deleted within a minute or two.
 	repeatFor   = 10 * time.Minute
 	repeatEvery = 5 * time.Second
 )
