@@ -6,7 +6,8 @@ import "bytes"
 type effect int
 
 const (
-	// harmless: nothing. The rows for it keep such a warning from a more general row below.
+	// harmless: nothing. The rows for it keep such a warning from a more general row below; those
+	// of reasons say what else they mean.
 	harmless effect = iota
 	// wentOn: something failed, and the job went on without it.
 	wentOn
@@ -16,7 +17,7 @@ const (
 	failed
 )
 
-// row is a warning (NCCL WARN) that is known, by what it has in it and where it is printed.
+// row is a message that is known, a warning (NCCL WARN) or one of reasons (NCCL INFO), by what it has in it and where it is printed.
 // Empty fields fit all. The first row that fits counts.
 type row struct {
 	// at is part of the source file that the line names, begin and within are parts of the text.

@@ -50,7 +50,7 @@ func Selector(text string) (labels.Selector, error) {
 	selector := labels.NewSelector()
 	for _, r := range requirements {
 		key := r.Key()
-		if label.Ours(key) {
+		if label.Ours(key) && !strings.Contains(key, "/") {
 			key = label.DefaultPrefix + key
 		}
 		prefixed, err := labels.NewRequirement(key, r.Operator(), r.ValuesUnsorted())

@@ -67,6 +67,7 @@ type Machine struct {
 func NewMachine(node *verdict.Node, visible func(rdma string) bool) *Machine {
 	m := &node.Matrix
 	machine := &Machine{Matrix: m, Node: node}
+	forGPUs := false
 	for i := range m.NICs {
 		n := &m.NICs[i]
 		if !n.Counts() || n.RDMA == nil || !writable(n.RDMA.Name) {
@@ -77,6 +78,7 @@ func NewMachine(node *verdict.Node, visible func(rdma string) bool) *Machine {
 			NUMA: n.Function.NearNUMA, index: i,
 		}
 		nic.usePorts(n.RDMA.Ports)
+		forGPUs = forGPUs || n.Role == "" && visible(nic.RDMA)
 		switch {
 		case !visible(nic.RDMA):
 			machine.Hidden = append(machine.Hidden, nic.RDMA)
@@ -86,18 +88,19 @@ func NewMachine(node *verdict.Node, visible func(rdma string) bool) *Machine {
 			machine.Unknown = append(machine.Unknown, nic.RDMA)
 		}
 	}
-	machine.setAside()
+	machine.setAside(forGPUs)
 	machine.oneLayer()
 	return machine
 }
 
-// setAside tells which of the usable NICs are not for GPUs.
-func (m *Machine) setAside() {
+// setAside tells which of the usable NICs are not for GPUs. forGPUs: this process sees some that are,
+// whether their ports are active or not. Where it sees no other, roles do not count.
+func (m *Machine) setAside(forGPUs bool) {
 	for _, nic := range m.NICs {
 		if physical := m.Physical(nic); physical != nil {
 			nic.Aside = "it is a virtual function of " + physical.RDMA
-		} else if !m.ForGPUs(nic.index) {
-			nic.Aside = "it is for " + string(m.Of(nic).Role) + " traffic"
+		} else if role := m.Of(nic).Role; role != "" && forGPUs {
+			nic.Aside = "it is for " + string(role) + " traffic"
 		}
 	}
 }

@@ -64,9 +64,9 @@ func (m *Assignment) about(c Choice) []string {
 	return notes
 }
 
-// WhyNone says why no NIC is usable.
+// WhyNone says why a GPU has no NIC.
 func (m *Assignment) WhyNone() string {
-	if slices.ContainsFunc(m.NICs, func(n *NIC) bool { return !m.ForGPUs(n.index) }) {
+	if len(m.NICs) > 0 {
 		return "none that is for GPUs has an RDMA device with an active port here"
 	}
 	return "none is eligible and has an RDMA device with an active port here"

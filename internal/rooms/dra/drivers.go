@@ -16,7 +16,8 @@ import (
 	"gdr-features/topology"
 )
 
-// Standard attributes of Kubernetes. A driver leaves out what it cannot find.
+// Standard attributes of Kubernetes: strings, but for numaNode, which is a number, or from Kubernetes
+// 1.36 on a list of numbers (KEP-5491, KEP-6072). A driver leaves out what it cannot find.
 // Source: k8s.io/dynamic-resource-allocation v0.37.2, deviceattribute/attribute.go.
 const (
 	standard = "resource.kubernetes.io/" // what their names begin with
@@ -94,7 +95,7 @@ func nicDriverNamed(name string) (*driver, error) {
 // gpuDriver is the driver of a GPU's family; the zero value for none.
 func gpuDriver(gpu *topology.GPU) driver {
 	for _, d := range drivers {
-		if d.gpus == gpu.GPU.Name {
+		if d.gpus != "" && d.gpus == gpu.GPU.Name {
 			return d
 		}
 	}

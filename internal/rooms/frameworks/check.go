@@ -255,7 +255,7 @@ func (j *judge) sets(f *Finding, given [][]*assign.NIC) {
 		left := slices.DeleteFunc(slices.Clone(near), func(n *assign.NIC) bool { return j.has(used, n) || j.OfOthers(n) })
 		s := share{len(left), len(near)}
 		switch {
-		case len(left) == 0 || len(given[i]) == 0:
+		case len(given[i]) == 0 || len(left) == 0 && len(near) > 0:
 		case s.left < s.near:
 			out[s], gpus[s] = append(out[s], left...), append(gpus[s], c.GPU.Address.String())
 			one := &f.GPUs[i].Judgement

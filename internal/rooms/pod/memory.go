@@ -26,7 +26,8 @@ const lowLimit = 8 << 20
 // can_do_mlock). GPU memory does not count.
 //
 // Kubernetes has no field for the limit: a container has that of the container runtime. Capabilities
-// that are added reach the effective set of root alone, and the bounding set of other users.
+// that are added reach the effective set of root alone; those of other users are in the bounding
+// set, from which execve takes none.
 var lockedMemory = check{
 	Name: "locked-memory", Sources: []string{container.LimitsFile, container.StatusFile},
 	Codes: []finding.Code{"IPCLockIneffective", "LockedMemoryLow", finding.Unreadable},

@@ -173,6 +173,7 @@ func podFailures() []podFailure {
 		}, status: fail, code: "GPUNodeMissing", evidence: "/sys/bus/pci/devices/0000:13:00.0/drm=no render node", fix: "amd.com/gpu"},
 		{name: "no verbs nodes", broken: func(c *container) { c.remove("dev/infiniband") }, status: fail, code: "VerbsNodeMissing", text: "/dev/infiniband/uverbs0 (mlx5_0)", evidence: "/dev/infiniband/uverbs1=absent", fix: "resources.limits"},
 		{name: "a far NIC alone", broken: func(c *container) { c.remove("dev/infiniband/uverbs0") }, status: warn, code: "NearNICNotHere", text: "0000:13:00.0 has mlx5_0 at PIX, and of those here mlx5_1 at SYS", evidence: "/dev/infiniband/uverbs0=absent", fix: "pcieRoot"},
+		{name: "a far NIC that is not for GPUs alone", on: strings.Replace(roce, "0000:84:00.0 eth 15b3:1021", "0000:84:00.0 eth 15b3:101f", 1), broken: func(c *container) { c.remove("dev/infiniband/uverbs0") }, status: warn, code: "NearNICNotHere", text: "0000:13:00.0 has mlx5_0 at PIX, and of those here mlx5_1 at SYS", evidence: "/dev/infiniband/uverbs0=absent", fix: "pcieRoot"},
 		{name: "no GPU, and a NIC", broken: func(c *container) {
 			c.remove("dev/nvidia0")
 			c.remove("dev/nvidia1")

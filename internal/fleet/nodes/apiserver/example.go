@@ -35,7 +35,9 @@ func Example(ctx context.Context, config *rest.Config, q Query, selector, namesp
 	}
 	ofJob := q
 	ofJob.Namespace = namespace
-	c.Networks, err = readAll(ctx, config, networks, ofJob, "", func(n *struct{ Metadata metadata }) (example.Network, bool) {
+	c.Networks, err = readAll(ctx, config, networks, ofJob, "", func(n *struct {
+		Metadata metadata `json:"metadata"`
+	}) (example.Network, bool) {
 		network := example.Network{Name: n.Metadata.Name}
 		if plain(n.Metadata.Annotations.Network) {
 			network.Resource = n.Metadata.Annotations.Network
