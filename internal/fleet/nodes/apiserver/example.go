@@ -35,9 +35,7 @@ func Example(ctx context.Context, config *rest.Config, q Query, selector, namesp
 	}
 	ofJob := q
 	ofJob.Namespace = namespace
-	c.Networks, err = readAll(ctx, config, networks, ofJob, "", func(n *struct {
-		Metadata metadata `json:"metadata"`
-	}) (example.Network, bool) {
+	c.Networks, err = readAll(ctx, config, networks, ofJob, "", func(n *networkObject) (example.Network, bool) {
 		network := example.Network{Name: n.Metadata.Name}
 		if plain(n.Metadata.Annotations.Network) {
 			network.Resource = n.Metadata.Annotations.Network
@@ -52,6 +50,10 @@ func Example(ctx context.Context, config *rest.Config, q Query, selector, namesp
 		c.Image = images[0]
 	}
 	return c, nil
+}
+
+type networkObject struct {
+	Metadata metadata `json:"metadata"`
 }
 
 type imageObject struct {
