@@ -78,6 +78,22 @@ func TestIOMMUOfGrace(t *testing.T) {
 	}
 }
 
+// TestACSCrossing: of the bridges that redirect, those that traffic crosses in a switch are named, and
+// not the one below them, where it goes up anyway.
+func TestACSCrossing(t *testing.T) {
+	n := sample.Ready()
+	crossing, below := n.GPU().Bridges[2], pci.Address{Bus: 3}
+	n.GPU().Bridges = append(n.GPU().Bridges, below)
+	n.ACS = map[pci.Address]*pci.ACS{}
+	for _, bridge := range append(n.GPU().Bridges, n.NIC().Bridges...) {
+		n.ACS[bridge] = &pci.ACS{Present: true, Control: 0x001d}
+	}
+	f := findingOf(t, n, "acs")
+	if f.Code != "ACSRedirect" || !strings.Contains(f.Detail, crossing.String()) || strings.Contains(f.Detail, below.String()) {
+		t.Errorf("%+v", f)
+	}
+}
+
 // TestACSUnknown: why ACS is unknown: the bridges are the hypervisor's, they cannot be read, or
 // there are none.
 func TestACSUnknown(t *testing.T) {

@@ -34,6 +34,11 @@ pci0000:20 numa=0
         0000:24:00.1 eth 15b3:1021 rdma=mlx5_3
 `
 
+// unequal has two GPUs below a switch each, one beside a card with two ports, the other beside two.
+const unequal = twoPorts + `      0000:22:02.0 port 1000:c030
+        0000:25:00.0 eth 15b3:1021 rdma=mlx5_4
+`
+
 // twoCards has two GPUs and two cards with two ports each below one switch.
 const twoCards = `
 nodes 1
@@ -96,6 +101,10 @@ func TestNear(t *testing.T) {
 			"=mlx5_0:1,mlx5_2:1":          "PART left out: mlx5_1, mlx5_3; bandwidth lost by the GPUs 0000:13:00.0, 0000:23:00.0: 50%",
 			"=mlx5_0:1,mlx5_1:1,mlx5_2:1": "PART left out: mlx5_3; bandwidth lost by the GPU 0000:23:00.0: 50%",
 			"^mlx5_9":                     "OK ",
+		}},
+		{"two and three for a GPU", unequal, "=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1,mlx5_4:1", []string{"mlx5_0", "mlx5_2"}, map[string]string{
+			"=mlx5_0:1,mlx5_2:1,mlx5_4:1": "PART left out: mlx5_1; bandwidth lost by the GPU 0000:13:00.0: 50%; " +
+				"left out: mlx5_3; bandwidth lost by the GPU 0000:23:00.0: 33%",
 		}},
 		{"cards before ports", twoCards, "=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1", []string{"mlx5_0", "mlx5_2"}, map[string]string{
 			"=mlx5_0,mlx5_1": "PART left out: mlx5_2, mlx5_3; bandwidth lost by the GPUs 0000:13:00.0, 0000:14:00.0: 50%",
