@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -210,6 +211,29 @@ func TestReadsNoMachine(t *testing.T) {
 		if name == "gdr-features/host" || strings.HasPrefix(name, "gdr-features/source/") {
 			t.Errorf("kubectl-gdr depends on %s", name)
 		}
+	}
+}
+
+// TestWaitCutLater: when the time ends during a later look, the whole one before is printed.
+func TestWaitCutLater(t *testing.T) {
+	var looks atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case r.URL.Path == "/api/v1/nodes" && looks.Add(1) > 1:
+			<-r.Context().Done()
+		case r.URL.Path == "/api/v1/nodes":
+			fmt.Fprint(w, `{"items": [{"metadata": {"name": "n1"}}, {"metadata": {"name": "n2"}}]}`)
+		case !around(w, r):
+			fmt.Fprint(w, features(1, ""))
+		}
+	}))
+	defer server.Close()
+	var stdout, stderr bytes.Buffer
+	args := []string{"--wait", "2s", "--kubeconfig", config(t, server.URL)}
+	status := run(t.Context(), args, streams{out: &stdout, err: &stderr, now: time.Now})
+	if status != 2 || looks.Load() < 2 || strings.Contains(stdout.String(), "deadline exceeded") {
+		t.Errorf("status %d after %d looks\n%s%s", status, looks.Load(), stdout.String(), stderr.String())
 	}
 }
 

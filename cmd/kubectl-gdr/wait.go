@@ -29,7 +29,9 @@ func (p *program) wait(ctx context.Context, a *asked) error {
 		cut, waiting := limited.Err() != nil, ""
 		switch {
 		case err == nil && cut:
-			last = &r
+			if last == nil { // a look that was cut lacks something that the one before has
+				last = &r
+			}
 		case err == nil:
 			last, waiting = &r, a.filter.Waiting(r.all, a.query.Names, &r.cluster)
 			if waiting == "" {
