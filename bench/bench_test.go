@@ -110,7 +110,7 @@ func atTheBars() *measured {
 func TestBars(t *testing.T) {
 	busy := func(m *measured) { m.more.bare.cpu = []float64{40, 49, 70} }
 	scattered := func(m *measured) { m.base.bare.cpu = []float64{1, 1.1, 1.2} }
-	slow := func(m *measured) { m.base.labels.cpu[0], m.more.labels.cpu[0] = 5.2, 155.2 }
+	slow := func(m *measured) { m.base.labels.cpu[0], m.more.labels.cpu[0] = mostOfBare*1.04, mostOfBare*1.04+150 }
 	for _, tt := range []struct {
 		name   string
 		change []func(*measured)
@@ -121,9 +121,9 @@ func TestBars(t *testing.T) {
 		{"labels", []func(*measured){slow}, errOver, "labels, times bare "},
 		{"labels, within what bare's runs scatter", []func(*measured){slow, scattered}, nil, "not judged: over by less than bare's runs scatter"},
 		{"labels, on a busy machine", []func(*measured){slow, busy}, nil, "not judged: the machine is busy"},
-		{"check", []func(*measured){func(m *measured) { m.base.check.cpu[0] = 10.4 }}, errOver, "over\n"},
-		{"a further function", []func(*measured){func(m *measured) { m.more.labels.cpu[0] = 160 }}, errOver, "1.55 of  1.5  over\n"},
-		{"a further function beyond the scatter", []func(*measured){scattered, func(m *measured) { m.more.labels.cpu[0] = 175 }}, errOver, "1.70 of  1.5  over\n"},
+		{"check", []func(*measured){func(m *measured) { m.base.check.cpu[0] *= 1.04 }}, errOver, "over\n"},
+		{"a further function", []func(*measured){func(m *measured) { m.more.labels.cpu[0] = mostOfBare + 155 }}, errOver, "1.55 of  1.5  over\n"},
+		{"a further function beyond the scatter", []func(*measured){scattered, func(m *measured) { m.more.labels.cpu[0] = mostOfBare + 170 }}, errOver, "1.70 of  1.5  over\n"},
 		{"log", []func(*measured){func(m *measured) { m.job.log.cpu[0] *= 1.02 }}, errOver, "5.10 of    5  over\n"},
 		{"memory of log, on a busy machine", []func(*measured){busy, func(m *measured) { m.logPeak = 24.1 }}, errOver, "24.10 of   24  over\n"},
 		{"an idle agent", []func(*measured){func(m *measured) { m.idle = 0.12 }}, errOver, "over\n"},
@@ -152,8 +152,8 @@ func TestBarsInDocs(t *testing.T) {
 	}
 	words := strings.Join(strings.Fields(string(text)), " ")
 	for _, want := range []string{
-		fmt.Sprintf("| `labels`, %d PCI functions | %d times the bare C program |", baseFunctions, mostOfBare),
-		fmt.Sprintf("| `check`, the same | %d times the bare C program, which then reads more |", mostOfBare),
+		fmt.Sprintf("| `labels`, %d PCI functions | %g times the bare C program |", baseFunctions, mostOfBare),
+		fmt.Sprintf("| `check`, the same | %g times the bare C program, which then reads more |", mostOfBare),
 		fmt.Sprintf("| each further virtual function with an RDMA device | %g times `lstopo` |", mostOfLstopo),
 		fmt.Sprintf("| each further function of %d, half of them NICs with RDMA devices | %g times `lstopo` |", wideFunctions, mostOfLstopo),
 		fmt.Sprintf("| each further function of %d, alike | %g times `lstopo` |", widestFunctions, mostOfLstopo),

@@ -5,8 +5,9 @@
 //
 // The bars on time are ratios within one run: to bare (bare/bare.c, the cost of only
 // reading the files), and to lstopo of hwloc, which reads the same devices. Each round runs
-// all programs once, one after the other. The cost of a program is the user and system
-// time of its cheapest run, a whole process from exec to exit.
+// all programs once, one after the other, in another order each time: the second on a tree
+// finds it in the CPU's caches. The cost of a program is the user and system time of its
+// cheapest run, a whole process from exec to exit.
 //
 // Where bare's own runs differ much from each other, other programs use the machine: then
 // no claim about time is judged. Nor is one that is over its bar by less than bare's runs
@@ -23,6 +24,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -88,8 +90,10 @@ func run(ctx context.Context, out io.Writer, rounds int, parent string) (err err
 	}
 	on := func(tree string) programs { return onTree(tree, product, bare, lstopo) }
 	m := measured{base: on(base), more: on(more), wide: on(wide), widest: on(widest), job: job}
+	all := slices.Concat(m.base.all(), m.more.all(), m.wide.ofNICs(), m.widest.ofNICs(), m.job.all())
 	for range rounds {
-		for _, p := range slices.Concat(m.base.all(), m.more.all(), m.wide.ofNICs(), m.widest.ofNICs(), m.job.all()) {
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		for _, p := range all {
 			if err := p.once(ctx); err != nil {
 				return err
 			}

@@ -52,8 +52,7 @@ func (a *app) ofCluster(c *cobra.Command, words ...string) *cobra.Command {
 // runCommand has the flags of run, for help, completion and mistakes.
 // gdr-features-agent does the work.
 func (a *app) runCommand() *cobra.Command {
-	// In one binary, client-go would raise the CPU time of every command to five times that of a
-	// bare C program; the bound is four (make bench).
+	// In one binary, client-go would take every command over the bounds of make bench.
 	const agentProgram = "gdr-features-agent"
 	c := machineflags.RunCommand(&config.Agent{})
 	c.RunE = func(*cobra.Command, []string) error {
