@@ -65,12 +65,26 @@ type Machine struct {
 // NewMachine finds the usable NICs. visible tells whether this process can use an RDMA
 // device: sysfs may list those of other network namespaces and containers.
 func NewMachine(node *verdict.Node, visible func(rdma string) bool) *Machine {
+	return newMachine(node, visible, func(pci.Address) []string { return nil })
+}
+
+// newMachine is NewMachine; foreign are a function's RDMA devices that sysfs hides from this process.
+func newMachine(node *verdict.Node, visible func(rdma string) bool, foreign func(pci.Address) []string) *Machine {
 	m := &node.Matrix
 	machine := &Machine{Matrix: m, Node: node}
 	forGPUs := false
 	for i := range m.NICs {
 		n := &m.NICs[i]
-		if !n.Counts() || n.RDMA == nil || !writable(n.RDMA.Name) {
+		if !n.Counts() {
+			continue
+		}
+		if n.RDMA == nil {
+			hidden := foreign(n.Function.Address)
+			machine.Hidden = append(machine.Hidden, hidden...)
+			forGPUs = forGPUs || n.Role == "" && len(hidden) == 0
+			continue
+		}
+		if !writable(n.RDMA.Name) {
 			continue
 		}
 		nic := &NIC{
@@ -93,8 +107,8 @@ func NewMachine(node *verdict.Node, visible func(rdma string) bool) *Machine {
 	return machine
 }
 
-// setAside tells which of the usable NICs are not for GPUs. forGPUs: this process sees some that are,
-// whether their ports are active or not. Where it sees no other, roles do not count.
+// setAside tells which of the usable NICs are not for GPUs. forGPUs: some are that this process sees,
+// also without an active port or an RDMA device. Where it sees no other, roles do not count.
 func (m *Machine) setAside(forGPUs bool) {
 	for _, nic := range m.NICs {
 		if physical := m.Physical(nic); physical != nil {

@@ -49,14 +49,9 @@ func (h Here) Machine() *Machine { return h.machine(h.Visible.RDMA) }
 
 func (h Here) machine(usable func(rdma string) tristate.State) *Machine {
 	n := h.Node
-	m := NewMachine(n, func(rdma string) bool { return usable(rdma) != tristate.False })
+	m := newMachine(n, func(rdma string) bool { return usable(rdma) != tristate.False }, h.Visible.Foreign)
 	for _, nic := range m.NICs {
 		nic.Registered = h.Visible.Registered(nic.RDMA)
-	}
-	for i := range n.Matrix.NICs {
-		if nic := &n.Matrix.NICs[i]; nic.Counts() && nic.RDMA == nil {
-			m.Hidden = append(m.Hidden, h.Visible.Foreign(nic.Function.Address)...)
-		}
 	}
 	m.Incomplete = !n.PCIRead || !n.Matrix.Complete || !n.RDMA.Complete && !n.RDMA.Exclusive || !h.Visible.Complete
 	return m

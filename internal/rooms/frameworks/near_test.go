@@ -118,6 +118,9 @@ func TestNear(t *testing.T) {
 		{"a DPU while the others are down", strings.NewReplacer("rdma=mlx5_2", "rdma=mlx5_2 port=DOWN", "rdma=mlx5_3", "rdma=mlx5_3 port=DOWN").Replace(withDPU), "", []string{""}, map[string]string{
 			"=mlx5_0,mlx5_1": "WRONG the GPU 0000:13:00.0 is given only mlx5_0 (it is for north-south traffic)",
 		}},
+		{"a DPU while the others have no RDMA device", strings.NewReplacer(" rdma=mlx5_2", "", " rdma=mlx5_3", "").Replace(withDPU), "", []string{""}, map[string]string{
+			"=mlx5_0,mlx5_1": "WRONG the GPU 0000:13:00.0 is given only mlx5_0 (it is for north-south traffic)",
+		}},
 		{"a storage NIC", storage, "=mlx5_0:1", []string{"mlx5_0"}, map[string]string{
 			"=mlx5_0":        "OK ",
 			"=mlx5_0,mlx5_1": "OK ",
