@@ -77,7 +77,7 @@ func TestEnvOfOwnNICs(t *testing.T) {
 // TestSnapshotOfContainer: a snapshot that was taken in a container has its devices, and no
 // UUID of the machine.
 func TestSnapshotOfContainer(t *testing.T) {
-	for _, m := range testsize.Few(machine.All(t, machinesDir)) {
+	for _, m := range testsize.Share(testsize.Few(machine.All(t, machinesDir))) {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			dir := m.Tree(t, m.Ready())

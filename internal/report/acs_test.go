@@ -35,12 +35,13 @@ func TestACSIsJudgedAlike(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}
 	for i, m := range testsize.Share(machine.All(t, machinesDir)) {
-		for _, control := range [][]string{nil, {"0000"}, {"0001"}, {"001d"}, {"0000", "001c"}, {"0015", "0019", "001c"}, {"0020"}} {
+		controls := [][]string{nil, {"0000"}, {"0001"}, {"001d"}, {"0000", "001c"}, {"0015", "0019", "001c"}, {"0020"}}
+		for _, control := range testsize.FewInTurn(i, controls) {
 			m := m
 			if control != nil {
 				m = withACS(m, control...)
 			}
-			for s, dir := range m.Trees(t, testsize.FewInTurn(i, m.States())) {
+			for s, dir := range m.Trees(t, testsize.FewInTurn(i/8, m.States())) {
 				r := collect(t, dir, report.ForCheck.What)
 				at := slices.IndexFunc(r.Findings, func(f finding.Finding) bool { return f.Check == "acs" })
 				if at < 0 {

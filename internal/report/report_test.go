@@ -129,10 +129,10 @@ func TestStates(t *testing.T) {
 // states of software: no driver, link or module changes them.
 func TestHardwareLabelsStable(t *testing.T) {
 	t.Parallel()
-	for _, m := range testsize.Share(machine.All(t, machinesDir)) {
+	for i, m := range testsize.Share(machine.All(t, machinesDir)) {
 		t.Run(m.Name, func(t *testing.T) {
 			var first label.Set
-			for s, dir := range m.Trees(t, m.States()) {
+			for s, dir := range m.Trees(t, testsize.FewInTurn(i, m.States())) {
 				r := collect(t, dir, source.What{})
 				hardware := maps.Clone(r.Labels)
 				maps.DeleteFunc(hardware, func(name, _ string) bool { return !nodelabel.Hardware(name) })

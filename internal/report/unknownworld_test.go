@@ -70,7 +70,7 @@ func TestUnknownNICs(t *testing.T) {
 		{"020800", false, false},
 	}
 	tried, unknown, none := 0, 0, 0
-	for i, m := range machine.All(t, machinesDir) {
+	for i, m := range testsize.Share(machine.All(t, machinesDir)) {
 		for _, kind := range kinds {
 			other := kind.on(m)
 			if other == nil {
@@ -107,7 +107,7 @@ func TestUnknownNICs(t *testing.T) {
 		}
 	}
 	t.Logf("%d trees: %d unknown, %d without a sign of RDMA", tried, unknown, none)
-	if unknown == 0 || none == 0 {
+	if !testsize.Partial() && (unknown == 0 || none == 0) {
 		t.Error("a kind of NICs was not tried")
 	}
 }
@@ -150,7 +150,7 @@ var ofSomeReleases = []struct{ path, made, no string }{
 // Its absence makes no way false that was not, and no node ready or capable that was not.
 func TestUnknownReleases(t *testing.T) {
 	tried := map[string]int{}
-	for i, m := range machine.All(t, machinesDir) {
+	for i, m := range testsize.Share(machine.All(t, machinesDir)) {
 		for s, dir := range m.Trees(t, testsize.FewInTurn(i, m.States())) {
 			before := collect(t, dir, source.What{})
 			for _, of := range ofSomeReleases {
@@ -170,7 +170,7 @@ func TestUnknownReleases(t *testing.T) {
 	for _, path := range slices.Sorted(maps.Keys(tried)) {
 		t.Logf("%4d without %s", tried[path], path)
 	}
-	if len(tried) < len(ofSomeReleases)/2 {
+	if !testsize.Partial() && len(tried) < len(ofSomeReleases)/2 {
 		t.Errorf("only %d of %d were in some tree", len(tried), len(ofSomeReleases))
 	}
 }

@@ -20,6 +20,8 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/node-feature-discovery/api/nfd/v1alpha1"
+
+	"gdr-features/test/testsize"
 )
 
 // client-go limits how often it handles errors by a clock that all tests share, each of
@@ -289,7 +291,7 @@ func TestRareErrors(t *testing.T) {
 // the same time does no harm: there is no server to answer.)
 func TestNoHerd(t *testing.T) {
 	const nodes = 200
-	for _, outage := range []time.Duration{5 * time.Second, 30 * time.Second, 10 * time.Minute} {
+	for _, outage := range testsize.Share([]time.Duration{5 * time.Second, 30 * time.Second, 10 * time.Minute}) {
 		t.Run(outage.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &server{answer: works}
