@@ -20,9 +20,9 @@ func TestMain(m *testing.M) {
 	script.Main(m, map[string]func(){"gdr-features-agent": main})
 }
 
-// TestScripts are the contract of the command line: flags, files, output, exit
+// TestAgentScripts are the contract of the command line: flags, files, output, exit
 // status.
-func TestScripts(t *testing.T) {
+func TestAgentScripts(t *testing.T) {
 	machines, err := filepath.Abs("../../testdata/machines")
 	if err != nil {
 		t.Fatal(err)
