@@ -40,6 +40,8 @@ type IOMMU struct {
 func readIOMMU(fs *host.FS, functions *pci.Inventory, list bool) IOMMU {
 	m := IOMMU{Types: map[int]string{}}
 	found, missing := false, false
+	groups := fs.In(Groups[1:])
+	defer groups.Close()
 	for f := range functions.All() {
 		if f.GPU == nil && f.NIC == nil {
 			continue
@@ -51,7 +53,7 @@ func readIOMMU(fs *host.FS, functions *pci.Inventory, list bool) IOMMU {
 		}
 		// Kernels before 5.11 have no such file for any group: one problem.
 		m.Files = append(m.Files, GroupFile(n))
-		text, err := fs.Line(GroupFile(n)[1:])
+		text, err := groups.Line(GroupFile(n)[1:])
 		if err != nil && (!missing || !host.Absent(err)) {
 			m.Problems = append(m.Problems, err)
 		}

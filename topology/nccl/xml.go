@@ -18,8 +18,9 @@ type Element struct {
 	attrs  map[string]string
 	parent *Element
 	subs   []*Element
-	keep   bool // an attribute in NCCL
-	filled bool // getXMLFromSys was here, which changes nothing the second time
+	most   string // no bus id right below is greater
+	keep   bool   // an attribute in NCCL
+	filled bool   // getXMLFromSys was here, which changes nothing the second time
 }
 
 // first returns the first of a list that is as wanted, nil for none.
@@ -39,11 +40,18 @@ func (e *Element) all() []*Element {
 }
 
 func (e *Element) clone(parent *Element) *Element {
-	c := &Element{name: e.name, attrs: maps.Clone(e.attrs), parent: parent}
+	c := &Element{name: e.name, attrs: maps.Clone(e.attrs)}
 	for _, sub := range e.subs {
-		c.subs = append(c.subs, sub.clone(c))
+		c.insert(len(c.subs), sub.clone(c))
 	}
+	c.parent = parent
 	return c
+}
+
+// insert puts an element right below e.
+func (e *Element) insert(at int, sub *Element) {
+	sub.parent, e.subs = e, slices.Insert(e.subs, at, sub)
+	e.most = max(e.most, sub.attrs["busid"])
 }
 
 // tree is what one of NCCL's processes makes of the machine (src/graph/xml.h, struct ncclXml).
@@ -82,8 +90,8 @@ func (e *Element) sub(name string) *Element {
 
 // addNode is xmlAddNode (src/graph/xml.h).
 func (e *Element) addNode(name string, attrs map[string]string) *Element {
-	sub := &Element{name: name, attrs: attrs, parent: e}
-	e.subs = append(e.subs, sub)
+	sub := &Element{name: name, attrs: attrs}
+	e.insert(len(e.subs), sub)
 	return sub
 }
 
@@ -96,8 +104,7 @@ func (e *Element) fuse(other *Element) {
 			same.fuse(sub)
 			continue
 		}
-		sub.parent = e
-		e.subs = append(e.subs, sub)
+		e.insert(len(e.subs), sub)
 	}
 }
 
@@ -205,12 +212,14 @@ func (x *tree) getXMLFromSys(e *Element, a pci.Address, above []pci.Address, num
 			x.getXMLFromSys(parent, above[n-2], above[:n-2], numa)
 		}
 		if e.parent == nil { // an address that occurs in its own path has its place by now
-			id := e.attrs["busid"]
-			at := slices.IndexFunc(parent.subs, func(o *Element) bool { return id < o.attrs["busid"] })
+			at, id := -1, e.attrs["busid"]
+			if id < parent.most {
+				at = slices.IndexFunc(parent.subs, func(o *Element) bool { return id < o.attrs["busid"] })
+			}
 			if at < 0 {
 				at = len(parent.subs)
 			}
-			e.parent, parent.subs = parent, slices.Insert(parent.subs, at, e)
+			parent.insert(at, e)
 		}
 	}
 	for ; e.name == "pci" && !e.filled; e = e.parent {
