@@ -34,7 +34,7 @@ run: build ## show this machine; if it has no GPU, show an example machine too
 	@./hack/run.sh $(BINARY) $(EXAMPLE)
 
 .PHONY: test
-test: ## run the tests (1 min)
+test: ## run the tests (2 min)
 	@$(CHECK) vet -tags vm ./test/vm # it runs by hand or in .ci/run full, and must compile
 	@GO='$(GO)' ./hack/test.sh
 

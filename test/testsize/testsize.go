@@ -24,12 +24,13 @@ func Share[T any](all []T) []T {
 // a short run every eighth, starting with the first.
 func Few[T any](all []T) []T { return FewInTurn(0, all) }
 
-// FewInTurn is Few for the nth round of a loop: eight rounds together have all cases.
+// FewInTurn is Few for the nth round of a loop: eight rounds together have all cases, and each has
+// one at least.
 func FewInTurn[T any](n int, all []T) []T {
 	if !testing.Short() {
 		return all
 	}
-	return every(8, all, n%8)
+	return every(8, all, n%max(1, min(8, len(all))))
 }
 
 func every[T any](nth int, all []T, from int) []T {

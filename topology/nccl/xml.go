@@ -39,12 +39,11 @@ func (e *Element) all() []*Element {
 	return list
 }
 
-func (e *Element) clone(parent *Element) *Element {
+func (e *Element) clone() *Element {
 	c := &Element{name: e.name, attrs: maps.Clone(e.attrs)}
 	for _, sub := range e.subs {
-		c.insert(len(c.subs), sub.clone(c))
+		c.insert(len(c.subs), sub.clone())
 	}
-	c.parent = parent
 	return c
 }
 
@@ -65,7 +64,7 @@ type tree struct {
 func newTree(m *Machine) *tree {
 	x := &tree{Machine: m, system: &Element{name: "system"}, pci: map[string]*Element{}}
 	if m.File != nil {
-		x.system = m.File.system.clone(nil)
+		x.system = m.File.system.clone()
 		for _, e := range x.system.all() {
 			delete(e.attrs, "host_hash") // each process sets that of its host
 			if id := e.attrs["busid"]; e.name == "pci" && x.pci[id] == nil {
