@@ -2,6 +2,7 @@ package nccl
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ func ratedBy(file *File, gpus, nics []*pci.Function) *Ratings {
 	for _, f := range append(append([]*pci.Function{}, gpus...), nics...) {
 		inv.Functions = append(inv.Functions, *f)
 	}
+	slices.SortFunc(inv.Functions, func(a, b pci.Function) int { return a.Address.Compare(b.Address) })
 	at := make([]NIC, len(nics))
 	for i, n := range nics {
 		at[i] = NIC{Function: n, At: GetPCIPath(inv, n)}
@@ -120,6 +122,33 @@ func TestManyCPUs(t *testing.T) {
 		nics = append(nics, placed(nic(t, "0000:02:00.0"), 0))
 		if r := ratedBy(nil, gpus, nics); (r.Failed == nil) != (n == maxLinks-1) {
 			t.Errorf("%d CPUs: %v", n, r.Failed)
+		}
+	}
+}
+
+// TestOrderOfFunctions: NCCL puts a function before the first beside it with a greater bus id, and
+// leaves those of the file in their order.
+func TestOrderOfFunctions(t *testing.T) {
+	const unsorted = `<system version="1"><cpu numaid="0"><pci busid="0000:09:00.0" class="0x020700"/><pci busid="0000:03:00.0" class="0x020700"/></cpu></system>`
+	g := []*pci.Function{placed(gpu(t, "0000:05:00.0"), 0)}
+	var nics []*pci.Function
+	for _, address := range []string{"0000:08:00.0", "0000:03:00.0", "0000:04:00.0", "0000:09:00.0"} {
+		nics = append(nics, placed(nic(t, address), 0))
+	}
+	for _, tt := range []struct {
+		name string
+		file *File
+		want []string
+	}{
+		{"without a file", nil, []string{"0000:03:00.0", "0000:04:00.0", "0000:05:00.0", "0000:08:00.0", "0000:09:00.0"}},
+		{"beside those of a file", parse(t, unsorted), []string{"0000:04:00.0", "0000:05:00.0", "0000:08:00.0", "0000:09:00.0", "0000:03:00.0"}},
+	} {
+		var got []string
+		for _, e := range ratedBy(tt.file, g, nics).system.sub("cpu").subs {
+			got = append(got, e.attrs["busid"])
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }
