@@ -186,7 +186,6 @@ func Build(facts Inputs) Matrix {
 	b.virtual = b.Platform.Virtual == tristate.True || b.PCI.Hypervisor() != nil
 	b.gpus()
 	b.nics()
-	b.rated = make(map[[2]*pci.Function]rating, len(b.m.GPUs)*len(b.m.NICs))
 	b.roles()
 	b.hardware()
 	b.m.Origin = b.origin() // RDMA devices, which come with drivers, do not count
@@ -248,9 +247,8 @@ func (m *Matrix) gpuFunctions() []*pci.Function {
 
 type builder struct {
 	Inputs
-	m     Matrix
-	nccl  *nccl.Ratings // of eligible NICs
-	rated map[[2]*pci.Function]rating
+	m    Matrix
+	nccl *nccl.Ratings // of eligible NICs
 
 	virtual      bool                           // the PCI tree is a hypervisor's
 	fromFile     bool                           // some level is from the topology file
@@ -313,13 +311,9 @@ func (b *builder) nics() {
 }
 
 // rate returns the level of a GPU and a NIC function. A virtual function has the place
-// of its physical function. Each pair of places is rated once.
+// of its physical function.
 func (b *builder) rate(gpu, nic *pci.Function) rating {
 	gpu, nic = b.PCI.Place(gpu), b.PCI.Place(nic)
-	key := [2]*pci.Function{gpu, nic}
-	if r, ok := b.rated[key]; ok {
-		return r
-	}
 	r := rating{level: sysfsLevel(gpu, nic, b.PCI.OneNode()), bridge: gpu.CommonBridge(nic)}
 	if nic.OverC2C() {
 		r.bridge = nil
@@ -330,6 +324,5 @@ func (b *builder) rate(gpu, nic *pci.Function) rating {
 		b.fromFile = true
 		r.level, r.fromFile = exactly(levelOf[p.Path(q)]), true
 	}
-	b.rated[key] = r
 	return r
 }

@@ -84,8 +84,9 @@ type linkErrors struct{ now, most error }
 func (s *scanner) readLink(dir *host.FS, f *Function, whole bool) {
 	var l Link
 	var unread linkErrors
+	base := s.dir(f) + "/"
 	line := func(file string, why *error) string {
-		text, err := dir.Line(s.dir(f) + "/" + file)
+		text, err := dir.Line(base + file)
 		if err == nil {
 			f.Link = &l
 		} else if *why == nil && !host.Absent(err) {

@@ -261,7 +261,8 @@ func parseModalias(text string, f *Function) bool {
 // attributes reads NUMA node, driver, physical function, IOMMU group, and the link if it is that of
 // a card. With details it also reads ACS and VPD, and any link.
 func (s *scanner) attributes(f *Function) {
-	dir, base := s.fs.In(s.dir(f)), s.dir(f)+"/"
+	name := s.dir(f)
+	dir, base := s.fs.In(name), name+"/"
 	defer dir.Close()
 	numa, err := dir.Line(base + NUMAFile)
 	f.NUMA, err = s.numa(base, numa, err)

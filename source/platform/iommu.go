@@ -52,8 +52,9 @@ func readIOMMU(fs *host.FS, functions *pci.Inventory, list bool) IOMMU {
 			continue
 		}
 		// Kernels before 5.11 have no such file for any group: one problem.
-		m.Files = append(m.Files, GroupFile(n))
-		text, err := groups.Line(GroupFile(n)[1:])
+		file := GroupFile(n)
+		m.Files = append(m.Files, file)
+		text, err := groups.Line(file[1:])
 		if err != nil && (!missing || !host.Absent(err)) {
 			m.Problems = append(m.Problems, err)
 		}

@@ -284,12 +284,16 @@ func byClass(fs *host.FS, functions *pci.Inventory, link host.Link) (d Device, o
 	}
 	d.PCI, d.placed = owner.Function, owner.Known
 	d.Auxiliary = d.PCI != nil && owner.Below != "" && !strings.HasPrefix(owner.Below+"/", "infiniband/")
+	if d.placed {
+		return d, true
+	}
 	for f := range functions.All() {
-		if d.placed || f.NIC == nil {
+		if f.NIC == nil {
 			continue
 		}
 		if ok, err := fs.Exists(functionDir(f.Address) + "/infiniband/" + link.Name); err == nil && ok {
 			d.PCI, d.placed = &f.Address, true
+			break
 		}
 	}
 	return d, true

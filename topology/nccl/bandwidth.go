@@ -22,12 +22,12 @@ var pciGens = []struct {
 // linkBw is the bandwidth of an element's PCIe link in GB/s (src/graph/topo.cc, ncclTopoAddPci): 16
 // lanes and 8 GT/s where it is not known.
 func linkBw(e *Element) float32 {
-	width, speed := strtol(e.attrs["link_width"]), 60
+	width, speed := strtol(e.attr("link_width")), 60
 	if width == 0 {
 		width = 16
 	}
 	for _, gen := range pciGens {
-		if strings.HasPrefix(e.attrs["link_speed"], gen.text) {
+		if strings.HasPrefix(e.attr("link_speed"), gen.text) {
 			speed = gen.speed
 			break
 		}
@@ -38,8 +38,8 @@ func linkBw(e *Element) float32 {
 // getInterCPUBw is ncclTopoGetInterCpuBw (src/graph/topo.cc), with the models of ncclTopoAddCpu: the
 // bandwidth from a CPU to others in GB/s.
 func getInterCPUBw(e *Element) float32 {
-	family, model := strtol(e.attrs["familyid"]), strtol(e.attrs["modelid"])
-	switch arch, vendor := e.attrs["arch"], e.attrs["vendor"]; {
+	family, model := strtol(e.attr("familyid")), strtol(e.attr("modelid"))
+	switch arch, vendor := e.attr("arch"), e.attr("vendor"); {
 	case strings.HasPrefix(arch, "ppc64"):
 		return 32
 	case strings.HasPrefix(arch, "arm64"):

@@ -78,7 +78,7 @@ const ignored = "other"
 
 // add puts an element below another. What NCCL ignores is in none, nor is what it contains.
 func (f *File) add(above *Element, t xml.StartElement) *Element {
-	e := &Element{name: t.Name.Local, attrs: map[string]string{}, parent: above}
+	e := &Element{name: t.Name.Local, parent: above}
 	if !slices.Contains(handlers[above.name], e.name) || e.name == "system" && f.system != nil { // NCCL uses the first
 		return &Element{name: ignored}
 	}
@@ -88,7 +88,7 @@ func (f *File) add(above *Element, t xml.StartElement) *Element {
 		}
 	}
 	above.subs = append(above.subs, e)
-	switch busid, name := e.attrs["busid"], e.attrs["name"]; {
+	switch busid, name := e.attr("busid"), e.attr("name"); {
 	case e.name == "system":
 		f.system = e
 	case e.name == "pci" && f.pci[busid] == nil:

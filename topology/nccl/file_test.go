@@ -254,7 +254,7 @@ func TestFind(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			cpu := ""
 			if e := f.Find(tt.fn); e != nil {
-				cpu = e.parent.attrs["numaid"]
+				cpu = e.parent.attr("numaid")
 			}
 			if cpu != tt.cpu {
 				t.Errorf("CPU %q, want %q", cpu, tt.cpu)
@@ -297,12 +297,12 @@ func FuzzParseFile(f *testing.F) {
 		}
 		for _, p := range elements {
 			if level := p.Path(p); level != PIX {
-				t.Errorf("%q to itself: %v", p.attrs["busid"], level)
+				t.Errorf("%q to itself: %v", p.attr("busid"), level)
 			}
 			for _, q := range elements {
 				level := p.Path(q)
 				if back := q.Path(p); back != level || level != PIX && level != PXB && level != PHB && level != SYS {
-					t.Errorf("%q and %q: %v, and %v the other way round", p.attrs["busid"], q.attrs["busid"], level, back)
+					t.Errorf("%q and %q: %v, and %v the other way round", p.attr("busid"), q.attr("busid"), level, back)
 				}
 			}
 		}

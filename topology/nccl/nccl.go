@@ -187,11 +187,11 @@ func (r *Ratings) Place(of Device) Place {
 	if r.system == nil || !of.Known || !ok {
 		return p
 	}
-	leaf := first(r.system.all(), func(e *Element) bool { return e.name == name && e.attrs[attr] == strconv.Itoa(number) })
+	leaf := first(r.system.all(), func(e *Element) bool { return e.name == name && e.attr(attr) == strconv.Itoa(number) })
 	for _, e := range leaf.path() {
-		switch id := e.attrs["busid"]; {
-		case e.name == "cpu" && e.attrs["numaid"] != unknownCPU:
-			p.CPU = e.attrs["numaid"]
+		switch id := e.attr("busid"); {
+		case e.name == "cpu" && e.attr("numaid") != unknownCPU:
+			p.CPU = e.attr("numaid")
 		case e.name != "pci" || e.sub("gpu") != nil || e.sub("nic") != nil:
 		case slices.Contains(r.merged, busIDToInt64(id)):
 			p.Merged = append(p.Merged, id)

@@ -145,7 +145,7 @@ func TestOrderOfFunctions(t *testing.T) {
 	} {
 		var got []string
 		for _, e := range ratedBy(tt.file, g, nics).system.sub("cpu").subs {
-			got = append(got, e.attrs["busid"])
+			got = append(got, e.attr("busid"))
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)

@@ -63,9 +63,10 @@ const (
 // system is struct ncclTopoSystem (src/graph/topo.h), without NVLink.
 type system struct {
 	nodes  [kinds][]*node
-	count  int     // of all nodes
-	merged []int64 // the ids of switches that were merged into others
-	oneWay bool    // there may be links in one direction alone
+	nics   map[int64]*node // the first of each id
+	count  int             // of all nodes
+	merged []int64         // the ids of switches that were merged into others
+	oneWay bool            // there may be links in one direction alone
 	// failed is why NCCL ends here, nil where it does not, and fault if the file is to blame.
 	failed, fault error
 }
@@ -208,17 +209,18 @@ func (s *system) connectCPUs() {
 // addNIC is ncclTopoAddNic (src/graph/topo.cc): it adds the nets of a nic element. Those of one id
 // share a node, which is where the first of them is.
 func (s *system) addNIC(e *Element, id int64, parent *node, bw float32) {
-	node := first(s.nodes[nicNode], func(n *node) bool { return n.id == id })
+	node := s.nics[id]
 	if node == nil {
 		node = s.createNode(nicNode, id)
+		s.nics[id] = node
 		s.connectNodes(node, parent, linkPCI, bw)
 	}
 	for _, net := range e.subs {
-		mbps := strtol(net.attrs["speed"])
+		mbps := strtol(net.attr("speed"))
 		if mbps <= 0 {
 			mbps = 10000
 		}
-		s.connectNodes(node, s.createNode(netNode, strtol(net.attrs["dev"])), linkNet, float32(float64(mbps)/8000))
+		s.connectNodes(node, s.createNode(netNode, strtol(net.attr("dev"))), linkNet, float32(float64(mbps)/8000))
 	}
 }
 
@@ -227,7 +229,7 @@ var ids = [...]string{"vendor", "device", "subsystem_vendor", "subsystem_device"
 // getIntDevice is ncclTopoGetIntDevice (src/graph/topo.cc).
 func getIntDevice(e *Element) (device int64) {
 	for i, id := range ids {
-		device += strtol(e.attrs[id]) << (48 - 16*i)
+		device += strtol(e.attr(id)) << (48 - 16*i)
 	}
 	return device
 }
@@ -243,18 +245,18 @@ func isSwitch(class string) bool {
 // addPCI is ncclTopoAddPci (src/graph/topo.cc): GPUs and NICs are leaves.
 func (s *system) addPCI(e *Element, parent, cpu *node) {
 	s.need(e, "class", "busid", "link_width", "link_speed")
-	busid, bw := busIDToInt64(e.attrs["busid"]), linkBw(e)
+	busid, bw := busIDToInt64(e.attr("busid")), linkBw(e)
 	if gpu := e.sub("gpu"); gpu != nil {
-		if gpu.attrs["rank"] == "" {
+		if gpu.attr("rank") == "" {
 			return
 		}
-		node := s.createNode(gpuNode, strtol(gpu.attrs["rank"]))
+		node := s.createNode(gpuNode, strtol(gpu.attr("rank")))
 		node.cpu = cpu
 		s.connectNodes(node, parent, linkPCI, bw)
 	}
 	if nic := e.sub("nic"); nic != nil {
 		s.addNIC(nic, busid, parent, bw)
-	} else if isSwitch(e.attrs["class"]) {
+	} else if isSwitch(e.attr("class")) {
 		node := s.createNode(switchNode, busid)
 		node.device = getIntDevice(e)
 		for _, sub := range e.subs {
@@ -270,8 +272,8 @@ func (s *system) addPCI(e *Element, parent, cpu *node) {
 // attribute, so that the file is to blame.
 func (s *system) need(e *Element, keys ...string) {
 	for _, key := range keys {
-		if _, ok := e.attrs[key]; !ok && s.failed == nil {
-			s.fault = fmt.Errorf("the %s element %q without %s", e.name, e.attrs["busid"]+e.attrs["numaid"], key)
+		if _, ok := e.lookup(key); !ok && s.failed == nil {
+			s.fault = fmt.Errorf("the %s element %q without %s", e.name, e.attr("busid")+e.attr("numaid"), key)
 			s.failed = s.fault
 		}
 	}
@@ -281,15 +283,15 @@ func (s *system) need(e *Element, keys ...string) {
 // does not fit into its id (NCCL_TOPO_ID).
 func (s *system) addCPU(e *Element) {
 	s.need(e, "numaid", "arch")
-	if e.attrs["arch"] == x86 {
+	if e.attr("arch") == x86 {
 		s.need(e, "vendor")
-		switch e.attrs["vendor"] {
+		switch e.attr("vendor") {
 		case "GenuineIntel", "CentaurHauls", "  Shanghai  ":
 			s.need(e, "familyid", "modelid")
 		}
 	}
-	cpu := s.createNode(cpuNode, strtol(e.attrs["numaid"]))
-	cpu.unknown, cpu.cpuBw = e.attrs["numaid"] == unknownCPU, getInterCPUBw(e)
+	cpu := s.createNode(cpuNode, strtol(e.attr("numaid")))
+	cpu.unknown, cpu.cpuBw = e.attr("numaid") == unknownCPU, getInterCPUBw(e)
 	for _, sub := range e.subs {
 		if sub.name == "pci" {
 			s.addPCI(sub, cpu, cpu)
@@ -311,11 +313,11 @@ func (s *system) addPCILinks(e *Element) {
 			id := busIDToInt64(busid)
 			return first(s.nodes[switchNode], func(n *node) bool { return n.id == id })
 		}
-		from, to := find(e.attrs["busid"]), find(sub.attrs["target"])
+		from, to := find(e.attr("busid")), find(sub.attr("target"))
 		switch {
 		case s.failed != nil:
 		case from == nil:
-			s.failed = fmt.Errorf("NCCL finds no switch %q for its links to others", e.attrs["busid"])
+			s.failed = fmt.Errorf("NCCL finds no switch %q for its links to others", e.attr("busid"))
 		case to != nil:
 			s.connect(from, to, linkLoc, locBw)
 			s.oneWay = true
@@ -325,7 +327,7 @@ func (s *system) addPCILinks(e *Element) {
 
 // getSystemFromXML is ncclTopoGetSystemFromXml (src/graph/topo.cc), for some GPUs by rank.
 func getSystemFromXML(top *Element, gpus []*pci.Function) *system {
-	s := &system{}
+	s := &system{nics: map[int64]*node{}}
 	for _, e := range top.subs {
 		s.addCPU(e)
 	}

@@ -112,11 +112,11 @@ func (w *writer) call(f *pci.Function, name string) {
 // cut removes the CPUs that are not known, and those without PCI functions.
 func (w *writer) cut(system *Element) {
 	system.subs = slices.DeleteFunc(system.subs, func(cpu *Element) bool {
-		if cpu.attrs["numaid"] != unknownCPU {
+		if cpu.attr("numaid") != unknownCPU {
 			return cpu.sub("pci") == nil
 		}
 		for _, e := range cpu.all() {
-			if id := e.attrs["busid"]; e.name == "pci" && (w.called[id] != nil || e.sub("pci") == nil) {
+			if id := e.attr("busid"); e.name == "pci" && (w.called[id] != nil || e.sub("pci") == nil) {
 				w.note(leftOut, id)
 			}
 		}
@@ -128,7 +128,7 @@ func (w *writer) cut(system *Element) {
 // leaves out what is not known. NCCL's reader accepts no tabs, no entities, and only one space
 // between attributes.
 func (w *writer) dump(e *Element, space string) {
-	names := w.called[e.attrs["busid"]]
+	names := w.called[e.attr("busid")]
 	if f := w.function(e); f != nil && f.Name() != "" && (names != nil || e.sub("nic") != nil) {
 		names = append(slices.Clip(names), f.Name())
 	}
@@ -138,7 +138,7 @@ func (w *writer) dump(e *Element, space string) {
 	}
 	w.out.WriteString(space + "<" + e.name)
 	for _, key := range attributes {
-		if value := e.attrs[key]; value != "" {
+		if value := e.attr(key); value != "" {
 			fmt.Fprintf(&w.out, " %s=\"%s\"", key, value)
 		}
 	}

@@ -3,7 +3,6 @@ package nccl
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,12 +14,49 @@ import (
 // Element is an element of NCCL's topology XML (src/graph/xml.h, struct ncclXmlNode).
 type Element struct {
 	name   string
-	attrs  map[string]string
+	attrs  []attr
 	parent *Element
 	subs   []*Element
 	most   string // no bus id right below is greater
 	keep   bool   // an attribute in NCCL
 	filled bool   // getXMLFromSys was here, which changes nothing the second time
+}
+
+// attr is an attribute of an element, which has a few.
+type attr struct{ key, value string }
+
+// attr returns the value of an attribute, "" for none.
+func (e *Element) attr(key string) string {
+	value, _ := e.lookup(key)
+	return value
+}
+
+func (e *Element) lookup(key string) (value string, ok bool) {
+	for _, a := range e.attrs {
+		if a.key == key {
+			return a.value, true
+		}
+	}
+	return "", false
+}
+
+func (e *Element) set(key, value string) {
+	for i := range e.attrs {
+		if e.attrs[i].key == key {
+			e.attrs[i].value = value
+			return
+		}
+	}
+	e.attrs = append(e.attrs, attr{key, value})
+}
+
+// sameAttrs reports whether two elements have the same attributes, in any order.
+func (e *Element) sameAttrs(o *Element) bool {
+	differs := func(a attr) bool {
+		value, ok := o.lookup(a.key)
+		return !ok || value != a.value
+	}
+	return len(e.attrs) == len(o.attrs) && !slices.ContainsFunc(e.attrs, differs)
 }
 
 // first returns the first of a list that is as wanted, nil for none.
@@ -40,7 +76,7 @@ func (e *Element) all() []*Element {
 }
 
 func (e *Element) clone() *Element {
-	c := &Element{name: e.name, attrs: maps.Clone(e.attrs)}
+	c := &Element{name: e.name, attrs: slices.Clone(e.attrs)}
 	for _, sub := range e.subs {
 		c.insert(len(c.subs), sub.clone())
 	}
@@ -50,7 +86,7 @@ func (e *Element) clone() *Element {
 // insert puts an element right below e.
 func (e *Element) insert(at int, sub *Element) {
 	sub.parent, e.subs = e, slices.Insert(e.subs, at, sub)
-	e.most = max(e.most, sub.attrs["busid"])
+	e.most = max(e.most, sub.attr("busid"))
 }
 
 // tree is what one of NCCL's processes makes of the machine (src/graph/xml.h, struct ncclXml).
@@ -66,8 +102,9 @@ func newTree(m *Machine) *tree {
 	if m.File != nil {
 		x.system = m.File.system.clone()
 		for _, e := range x.system.all() {
-			delete(e.attrs, "host_hash") // each process sets that of its host
-			if id := e.attrs["busid"]; e.name == "pci" && x.pci[id] == nil {
+			// Each process sets that of its host.
+			e.attrs = slices.DeleteFunc(e.attrs, func(a attr) bool { return a.key == "host_hash" })
+			if id := e.attr("busid"); e.name == "pci" && x.pci[id] == nil {
 				x.pci[id] = e
 			}
 		}
@@ -77,8 +114,8 @@ func newTree(m *Machine) *tree {
 
 // setIfUnset is xmlSetAttrIfUnset (src/graph/xml.h).
 func (e *Element) setIfUnset(key, value string) {
-	if _, ok := e.attrs[key]; !ok {
-		e.attrs[key] = value
+	if _, ok := e.lookup(key); !ok {
+		e.attrs = append(e.attrs, attr{key, value})
 	}
 }
 
@@ -88,7 +125,7 @@ func (e *Element) sub(name string) *Element {
 }
 
 // addNode is xmlAddNode (src/graph/xml.h).
-func (e *Element) addNode(name string, attrs map[string]string) *Element {
+func (e *Element) addNode(name string, attrs ...attr) *Element {
 	sub := &Element{name: name, attrs: attrs}
 	e.insert(len(e.subs), sub)
 	return sub
@@ -98,7 +135,7 @@ func (e *Element) addNode(name string, attrs map[string]string) *Element {
 // have and these lack. Elements with the same attributes are the same (xmlFindNode).
 func (e *Element) fuse(other *Element) {
 	for _, sub := range other.subs {
-		same := first(e.subs, func(o *Element) bool { return o.name == sub.name && maps.Equal(o.attrs, sub.attrs) })
+		same := first(e.subs, func(o *Element) bool { return o.name == sub.name && o.sameAttrs(sub) })
 		if same != nil {
 			same.fuse(sub)
 			continue
@@ -115,7 +152,7 @@ func (x *tree) setAttrFromSys(e *Element) {
 	speed, width := "", ""
 	if f := x.function(e); f != nil {
 		if f.Class != 0 {
-			e.attrs["class"] = fmt.Sprintf("%#06x", f.Class)
+			e.set("class", fmt.Sprintf("%#06x", f.Class))
 		}
 		for i, id := range [...]uint16{f.Vendor, f.Device, f.SubVendor, f.SubDevice} {
 			if id != 0 {
@@ -140,20 +177,20 @@ func (x *tree) setAttrFromSys(e *Element) {
 // at functions of one vendor.
 func (x *tree) addPCILinks(e *Element) {
 	f := x.function(e)
-	if f == nil || e.attrs["vendor"] != "0x1000" {
+	if f == nil || e.attr("vendor") != "0x1000" {
 		return
 	}
 	for _, to := range f.SwitchLinks {
 		target := to.String()
-		if !slices.ContainsFunc(e.subs, func(o *Element) bool { return o.name == "pcilink" && o.attrs["target"] == target }) {
-			e.addNode("pcilink", map[string]string{"target": target})
+		if !slices.ContainsFunc(e.subs, func(o *Element) bool { return o.name == "pcilink" && o.attr("target") == target }) {
+			e.addNode("pcilink", attr{"target", target})
 		}
 	}
 }
 
 // function returns the PCI function of a pci element, nil for none.
 func (m *Machine) function(e *Element) *pci.Function {
-	a, err := pci.ParseAddress(e.attrs["busid"])
+	a, err := pci.ParseAddress(e.attr("busid"))
 	if err != nil {
 		return nil
 	}
@@ -176,8 +213,9 @@ func (x *tree) getXMLFromCPU(e *Element) {
 		return
 	}
 	e.setIfUnset("vendor", vendor)
-	if _, ok := e.attrs["familyid"]; !ok {
-		e.attrs["familyid"], e.attrs["modelid"] = family, model
+	if _, ok := e.lookup("familyid"); !ok {
+		e.set("familyid", family)
+		e.set("modelid", model)
 	}
 }
 
@@ -186,7 +224,7 @@ func (x *tree) getXMLFromCPU(e *Element) {
 func (x *tree) getPCINode(busid, class string) *Element {
 	e := x.pci[busid]
 	if e == nil {
-		e = &Element{name: "pci", attrs: map[string]string{"busid": busid}}
+		e = &Element{name: "pci", attrs: append(make([]attr, 0, 8), attr{"busid", busid})}
 		x.pci[busid] = e
 	}
 	e.setIfUnset("class", class)
@@ -211,9 +249,9 @@ func (x *tree) getXMLFromSys(e *Element, a pci.Address, above []pci.Address, num
 			x.getXMLFromSys(parent, above[n-2], above[:n-2], numa)
 		}
 		if e.parent == nil { // an address that occurs in its own path has its place by now
-			at, id := -1, e.attrs["busid"]
+			at, id := -1, e.attr("busid")
 			if id < parent.most {
-				at = slices.IndexFunc(parent.subs, func(o *Element) bool { return id < o.attrs["busid"] })
+				at = slices.IndexFunc(parent.subs, func(o *Element) bool { return id < o.attr("busid") })
 			}
 			if at < 0 {
 				at = len(parent.subs)
@@ -238,9 +276,9 @@ func (x *tree) cpu(numa string) *Element {
 	if numa == strconv.Itoa(pci.Unread) {
 		numa = unknownCPU
 	}
-	e := first(x.system.subs, func(o *Element) bool { return o.attrs["numaid"] == numa })
+	e := first(x.system.subs, func(o *Element) bool { return o.attr("numaid") == numa })
 	if e == nil {
-		e = x.system.addNode("cpu", map[string]string{"numaid": numa})
+		e = x.system.addNode("cpu", attr{"numaid", numa})
 	}
 	return e
 }
@@ -255,9 +293,10 @@ func (x *tree) fillGPU(rank int, f *pci.Function) {
 	x.getXMLFromSys(e, f.Address, f.Bridges, strconv.Itoa(f.RootNUMA))
 	gpu := e.sub("gpu")
 	if gpu == nil {
-		gpu = e.addNode("gpu", map[string]string{})
+		gpu = e.addNode("gpu")
 	}
-	gpu.keep, gpu.attrs["rank"] = true, strconv.Itoa(rank)
+	gpu.keep = true
+	gpu.set("rank", strconv.Itoa(rank))
 }
 
 // oneRate is the rate of every port, in Mbit/s, where their own must not count.
@@ -268,7 +307,7 @@ const oneRate = 400000
 func (x *tree) fillNet(dev int, at Device) {
 	var net, parent *Element
 	if at.Net != "" {
-		net = first(x.system.all(), func(e *Element) bool { return e.name == "net" && e.attrs["name"] == at.Net })
+		net = first(x.system.all(), func(e *Element) bool { return e.name == "net" && e.attr("name") == at.Net })
 	}
 	if net == nil {
 		switch f := at.Function; {
@@ -282,11 +321,12 @@ func (x *tree) fillNet(dev int, at Device) {
 		}
 		nic := parent.sub("nic")
 		if nic == nil {
-			nic = parent.addNode("nic", nil)
+			nic = parent.addNode("nic")
 		}
-		net = nic.addNode("net", map[string]string{})
+		net = nic.addNode("net")
 	}
-	net.keep, net.attrs["dev"] = true, strconv.Itoa(dev)
+	net.keep = true
+	net.set("dev", strconv.Itoa(dev))
 	net.setIfUnset("speed", strconv.Itoa(cmp.Or(at.Mbps, oneRate)))
 }
 
