@@ -13,12 +13,13 @@ type opened struct {
 	dir    string // with a slash at its end
 	fd     int    // -1 for none
 	listed bool   // from fd
+	found  bool   // a file, so that the directory was there
 }
 
 // In returns the same tree for a reader of several files in a directory: the kernel looks for
 // the directory only once. The caller closes it.
 func (f *FS) In(dir string) *FS {
-	in := &opened{f.Source, dir + "/", -1, false}
+	in := &opened{Source: f.Source, dir: dir + "/", fd: -1}
 	if k, ok := f.Source.(*kernel); ok {
 		op, name := k.at(dir)
 		if _, ok := op.(walked); !ok { // for kernels without openat2
@@ -38,15 +39,36 @@ func (o *opened) below(name string) (below string, ok bool) {
 
 func (o *opened) Open(name string) (File, error) {
 	if below, ok := o.below(name); ok {
-		how := unix.OpenHow{
-			Flags:   forReading | unix.O_CLOEXEC,
-			Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
-		}
-		if fd, err := unix.Openat2(o.fd, below, &how); err == nil {
+		if fd, err := o.open(below, forReading); err == nil {
 			return &file{fd: fd, name: name}, nil
 		}
 	}
 	return o.Source.Open(name)
+}
+
+func (o *opened) open(below string, flags uint64) (fd int, err error) {
+	how := unix.OpenHow{
+		Flags:   flags | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
+	}
+	fd, err = unix.Openat2(o.fd, below, &how)
+	o.found = o.found || err == nil
+	return fd, err
+}
+
+// Inode says at once that there is no such file, where another one was found.
+func (o *opened) Inode(name string) (uint64, error) {
+	if below, ok := o.below(name); ok && o.found {
+		fd, err := o.open(below, unix.O_PATH)
+		if err == nil {
+			defer unix.Close(fd)
+			return inodeOf(fd, name)
+		}
+		if Absent(err) {
+			return 0, PathError("stat", name, err)
+		}
+	}
+	return o.Source.Inode(name)
 }
 
 func (o *opened) Names(name string) ([]string, error) {

@@ -76,6 +76,9 @@ func TestInMadeAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		write(t, dir, "sys/dir/inner", "again\n")
+		if there, err := below.Exists(v.path("sys/dir/inner")); !there || err != nil {
+			t.Errorf("%s: %v, %v", v.name, there, err)
+		}
 		if line, err := below.Line(v.path("sys/dir/inner")); line != "again" || err != nil {
 			t.Errorf("%s: %q, %v", v.name, line, err)
 		}

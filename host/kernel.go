@@ -141,6 +141,10 @@ func (k *kernel) Inode(name string) (uint64, error) {
 		return 0, PathError("stat", name, err)
 	}
 	defer unix.Close(fd)
+	return inodeOf(fd, name)
+}
+
+func inodeOf(fd int, name string) (uint64, error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
 		return 0, PathError("stat", name, err)

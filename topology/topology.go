@@ -181,7 +181,10 @@ type Inputs struct {
 
 // Build rates every pair of GPU and NIC. What the facts leave open is Unknown.
 func Build(facts Inputs) Matrix {
-	b := builder{Inputs: facts, m: Matrix{FileUnread: facts.FileUnread, File: facts.File}}
+	b := builder{
+		Inputs: facts, m: Matrix{FileUnread: facts.FileUnread, File: facts.File},
+		fileLevels: map[[2]*pci.Function]Level{},
+	}
 	b.m.Machine = b.Platform.DMI
 	b.virtual = b.Platform.Virtual == tristate.True || b.PCI.Hypervisor() != nil
 	b.gpus()
@@ -249,6 +252,8 @@ type builder struct {
 	Inputs
 	m    Matrix
 	nccl *nccl.Ratings // of eligible NICs
+	// fileLevels are those of pairs in the topology file, Unknown where it lacks one of the two.
+	fileLevels map[[2]*pci.Function]Level
 
 	virtual      bool                           // the PCI tree is a hypervisor's
 	fromFile     bool                           // some level is from the topology file
@@ -320,9 +325,26 @@ func (b *builder) rate(gpu, nic *pci.Function) rating {
 	}
 	if b.FileUnread {
 		r.level = atLeast(PIX)
-	} else if p, q := b.File.Find(gpu), b.File.Find(nic); p != nil && q != nil {
+	} else if level, ok := b.inFile(gpu, nic); ok {
 		b.fromFile = true
-		r.level, r.fromFile = exactly(levelOf[p.Path(q)]), true
+		r.level, r.fromFile = exactly(level), true
 	}
 	return r
+}
+
+// inFile returns the level that the topology file gives two functions, if it has both. Virtual
+// functions share the places of their physical ones, so that each pair is looked up once.
+func (b *builder) inFile(gpu, nic *pci.Function) (level Level, ok bool) {
+	if b.File == nil {
+		return Unknown, false
+	}
+	key := [2]*pci.Function{gpu, nic}
+	level, done := b.fileLevels[key]
+	if !done {
+		if p, q := b.File.Find(gpu), b.File.Find(nic); p != nil && q != nil {
+			level = levelOf[p.Path(q)]
+		}
+		b.fileLevels[key] = level
+	}
+	return level, level != Unknown
 }

@@ -132,7 +132,7 @@ func (s *scanner) dataDirect() {
 
 // vpd reads a function's VPD once.
 func (s *scanner) vpd(f *Function) *VPD {
-	if f.VPD == nil {
+	if f.VPD == nil && !s.noVPD[f] {
 		f.VPD = ReadVPD(s.fs, f.Address)
 	}
 	return f.VPD
@@ -150,7 +150,7 @@ func (s *scanner) vpd(f *Function) *VPD {
 func (s *scanner) managementMarks() {
 	var open []*Function
 	for f := range s.inv.All() {
-		if !f.InfiniBand() || f.KnownNIC().NVLinkManagement == nil || f.PhysFn != nil || f.Unidentified() || f.NVLinkManagement {
+		if !f.mayManage() || f.Unidentified() || f.NVLinkManagement {
 			continue
 		}
 		switch s.marked(f) {
@@ -196,6 +196,11 @@ func (s *scanner) markSlot(f *Function) {
 			g.rule(NVLinkManager)
 		}
 	}
+}
+
+// mayManage reports whether a function is one of those that managementMarks looks at.
+func (f *Function) mayManage() bool {
+	return f.InfiniBand() && f.KnownNIC().NVLinkManagement != nil && f.PhysFn == nil
 }
 
 func (s *scanner) marked(f *Function) tristate.State {

@@ -77,7 +77,7 @@ func (inv *Inventory) Find(a Address) *Function {
 // Memory is for advice. With details all of it is read of every function, and ACS
 // and VPD, which touch configuration space. The error tells that the bus itself cannot be read.
 func Scan(fs *host.FS, table family.Table, what source.What) (Inventory, error) {
-	s := scanner{fs: fs, table: table, what: what, bridges: map[string][]Address{}, linked: map[Address]linkErrors{}, odd: map[Address]string{}}
+	s := scanner{fs: fs, table: table, what: what, bridges: map[string][]Address{}, linked: map[Address]linkErrors{}, odd: map[Address]string{}, noVPD: map[*Function]bool{}}
 	links, err := fs.Links(devicesDir)
 	if err != nil {
 		return Inventory{}, fmt.Errorf("PCI bus: %w", err)
@@ -117,6 +117,7 @@ type scanner struct {
 	coherent bool
 	linked   map[Address]linkErrors // of functions whose link was read; empty once they are noted
 	odd      map[Address]string     // directories with another name than the kernel gives
+	noVPD    map[*Function]bool     // those whose directory has no VPD
 	// noPhysFn are functions of which it is not known whether they have the link physfn.
 	noPhysFn []Address
 }
@@ -280,6 +281,9 @@ func (s *scanner) attributes(f *Function) {
 	}
 	if s.what.Details {
 		f.ACS, f.VPD = ReadACS(s.fs, f.Address), ReadVPD(s.fs, f.Address)
+	} else if f.mayManage() {
+		there, err := dir.Exists(base + vpdFile)
+		s.noVPD[f] = err == nil && !there
 	}
 }
 

@@ -58,13 +58,13 @@ func (s *scanner) unlinked(whole []*Function) {
 		root string
 		port *Function
 	}
-	at := map[place][]*Function{}
-	of := func(f *Function) place { return place{f.RootBus, s.inv.Port(f)} }
-	for _, f := range whole {
-		at[of(f)] = append(at[of(f)], f)
+	at, of := map[place][]*Function{}, make([]place, len(whole))
+	for i, f := range whole {
+		of[i] = place{f.RootBus, s.inv.Port(f)}
+		at[of[i]] = append(at[of[i]], f)
 	}
-	for _, f := range whole {
-		for _, pf := range at[of(f)] {
+	for i, f := range whole {
+		for _, pf := range at[of[i]] {
 			if f != pf && f.beside(pf) && !isPhysical(f) && isPhysical(pf) && s.mayHave(pf, f) {
 				s.mayBeVirtual(f)
 				s.unread(fmt.Errorf("/%s: it may be a virtual function of %v, without physfn",

@@ -17,13 +17,15 @@ type VPD struct {
 	Fields map[string]string
 }
 
+const vpdFile = "vpd"
+
 // maxVPD is the largest VPD there can be: 15 bits of address.
 const maxVPD = 1 << 15
 
 // ReadVPD reads the file vpd, which the kernel shows to root only. It gives nil
 // when it is missing, unreadable or garbage.
 func ReadVPD(fs *host.FS, a Address) *VPD {
-	data, err := fs.Bytes(a.dir()+"/vpd", maxVPD)
+	data, err := fs.Bytes(a.dir()+"/"+vpdFile, maxVPD)
 	if err != nil {
 		return nil
 	}

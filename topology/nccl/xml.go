@@ -150,7 +150,8 @@ func (e *Element) fuse(other *Element) {
 // card's own slot (pci.Inventory.Slot) plays no part.
 func (x *tree) setAttrFromSys(e *Element) {
 	speed, width := "", ""
-	if f := x.function(e); f != nil {
+	f := x.function(e)
+	if f != nil {
 		if f.Class != 0 {
 			e.set("class", fmt.Sprintf("%#06x", f.Class))
 		}
@@ -169,14 +170,13 @@ func (x *tree) setAttrFromSys(e *Element) {
 	}
 	e.setIfUnset("link_speed", speed)
 	e.setIfUnset("link_width", width)
-	x.addPCILinks(e)
+	addPCILinks(e, f)
 }
 
 // addPCILinks adds the links between partitions of a switch (src/graph/xml.cc,
 // ncclTopoGetXmlFromSys, and src/os/linux.cc, ncclOsGetBcmLinks, of NCCL 2.30.7), which NCCL looks for
 // at functions of one vendor.
-func (x *tree) addPCILinks(e *Element) {
-	f := x.function(e)
+func addPCILinks(e *Element, f *pci.Function) {
 	if f == nil || e.attr("vendor") != "0x1000" {
 		return
 	}
