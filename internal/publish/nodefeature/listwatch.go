@@ -128,6 +128,9 @@ func (w *watching) pass(ctx context.Context, to chan<- watch.Event, resumes bool
 			w.to.fellSilent(ctx)
 			event = forgotten
 		case next, ok := <-w.source.ResultChan():
+			if w.Stopping() { // which the source may tell as an error: "response body closed"
+				return
+			}
 			if !ok {
 				if !broke {
 					w.to.endedInOrder()
@@ -157,8 +160,8 @@ func (w *watching) pass(ctx context.Context, to chan<- watch.Event, resumes bool
 
 // Stop implements watch.Interface.
 func (w *watching) Stop() {
-	w.source.Stop()
 	w.ProxyWatcher.Stop()
+	w.source.Stop()
 	<-w.passed
 	w.to.ended()
 }
