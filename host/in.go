@@ -13,7 +13,7 @@ type opened struct {
 	dir    string // with a slash at its end
 	fd     int    // -1 for none
 	listed bool   // from fd
-	found  bool   // a file, so that the directory was there
+	found  bool   // some file was there
 }
 
 // In returns the same tree for a reader of several files in a directory: the kernel looks for
@@ -56,7 +56,7 @@ func (o *opened) open(below string, flags uint64) (fd int, err error) {
 	return fd, err
 }
 
-// Inode says at once that there is no such file, where another one was found.
+// Inode looks in the directory alone for a file, once another one was found there: it was not removed.
 func (o *opened) Inode(name string) (uint64, error) {
 	if below, ok := o.below(name); ok && o.found {
 		fd, err := o.open(below, unix.O_PATH)

@@ -260,7 +260,8 @@ func parseModalias(text string, f *Function) bool {
 }
 
 // attributes reads NUMA node, driver, physical function, IOMMU group, and the link if it is that of
-// a card. With details it also reads ACS and VPD, and any link.
+// a card. With details it also reads ACS and VPD, and any link; without, whether there is a VPD that
+// managementMarks would read.
 func (s *scanner) attributes(f *Function) {
 	name := s.dir(f)
 	dir, base := s.fs.In(name), name+"/"

@@ -178,16 +178,16 @@ type Place struct {
 // Place returns where NCCL finds a rated GPU or NIC.
 func (r *Ratings) Place(of Device) Place {
 	p := Place{Device: of}
-	name, attr := "net", "dev"
+	name, key := "net", "dev"
 	number, ok := r.nics[of]
 	if !ok && of.Function != nil {
-		name, attr = "gpu", "rank"
+		name, key = "gpu", "rank"
 		number, ok = r.gpus[of.Function.Address]
 	}
 	if r.system == nil || !of.Known || !ok {
 		return p
 	}
-	leaf := first(r.system.all(), func(e *Element) bool { return e.name == name && e.attr(attr) == strconv.Itoa(number) })
+	leaf := first(r.system.all(), func(e *Element) bool { return e.name == name && e.attr(key) == strconv.Itoa(number) })
 	for _, e := range leaf.path() {
 		switch id := e.attr("busid"); {
 		case e.name == "cpu" && e.attr("numaid") != unknownCPU:

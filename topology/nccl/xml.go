@@ -22,7 +22,7 @@ type Element struct {
 	filled bool   // getXMLFromSys was here, which changes nothing the second time
 }
 
-// attr is an attribute of an element, which has a few.
+// attr is an attribute of an element. An element has at most some ten.
 type attr struct{ key, value string }
 
 // attr returns the value of an attribute, "" for none.
@@ -31,6 +31,7 @@ func (e *Element) attr(key string) string {
 	return value
 }
 
+// lookup is xmlGetAttr (src/graph/xml.h); ok is false where there is no such attribute.
 func (e *Element) lookup(key string) (value string, ok bool) {
 	for _, a := range e.attrs {
 		if a.key == key {
@@ -40,6 +41,7 @@ func (e *Element) lookup(key string) (value string, ok bool) {
 	return "", false
 }
 
+// set is xmlSetAttr (src/graph/xml.h).
 func (e *Element) set(key, value string) {
 	for i := range e.attrs {
 		if e.attrs[i].key == key {
